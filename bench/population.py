@@ -149,7 +149,7 @@ def published(
         now: The time of all of it.
     """
     text = encode_plan(plan)
-    cache = store.writer.create_cache(
+    cache = store.caches.create(
         CacheRecord(
             namespace="default",
             name="template",
@@ -160,10 +160,10 @@ def published(
         ),
         now=now,
     )
-    run = store.writer.start_refresh(
+    run = store.refreshes.start(
         cache.id, "bench", now=now, lease_seconds=60, mode="FULL", reason="bench"
     )
-    store.writer.publish_refresh(
+    store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(cache_version=1, rows=1000, bytes=1000, tables=tables, plan=text),

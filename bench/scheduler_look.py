@@ -91,7 +91,7 @@ def _measured(store: Metastore, url: str) -> Iterator[tuple[str, float, float]]:
         began = time.perf_counter()
         found = look(other)
         took = time.perf_counter() - began
-    waiting = len(store.reader.requests())
+    waiting = len(store.queue.waiting())
     if waiting != _COUNT:
         raise AssertionError(f"{waiting} of {_COUNT} refreshes wait, {found} were found")
     yield "all due", took, _DUE_SECONDS

@@ -218,14 +218,15 @@ def names_secret(key: str) -> bool:
     return bool(words) and words[-1] in _SECRET_WORDS
 
 
-_OF_PLACE: Final[Mapping[str, Callable[[str], str]]] = {"COMMENT": masked, "LOCATION": masked}
+# Where SQL stands, in which a comparison is none; all other places are held to the stricter rule.
+_SQL: Final = frozenset({"the SELECT", "the table's name", "its text"})
 
 
 def secret_places(texts: Mapping[str, str], properties: Mapping[str, str]) -> tuple[str, ...]:
     """Where a credential stands among the texts of a cache or another statement.
 
     Args:
-        texts: Each by the name of its place; one that is neither a COMMENT nor a LOCATION is SQL.
+        texts: Each by the name of its place: `the SELECT` and the like hold SQL, clauses do not.
         properties: TBLPROPERTIES.
 
     Returns:
@@ -235,7 +236,9 @@ def secret_places(texts: Mapping[str, str], properties: Mapping[str, str]) -> tu
     ('COMMENT', "TBLPROPERTIES ('pw')")
     """
     found = [
-        place for place, text in texts.items() if _OF_PLACE.get(place, masked_sql)(text) != text
+        place
+        for place, text in texts.items()
+        if (masked_sql if place in _SQL else masked)(text) != text
     ]
     found += [
         f"TBLPROPERTIES ('{masked(key)}')"

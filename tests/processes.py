@@ -303,7 +303,7 @@ def rest_service(metastore_url: str, folder: Path, **more: str) -> Iterator[Serv
         more: More of its settings, by their lower-case names.
     """
     with open_metastore(metastore_url) as store:
-        tokens = {r.value: store.writer.create_token(r.value, r)[1] for r in Role}
+        tokens = {r.value: store.tokens.create(r.value, r)[1] for r in Role}
         where = store.url
     # those who ask it here ask as fast as they can
     given = {"log_level": "WARNING", "requests_a_second": "0", **more}

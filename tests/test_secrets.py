@@ -46,7 +46,8 @@ def test_a_credential_is_masked_in_a_text_and_in_a_constant_and_a_comment_of_sql
             shown = masked_sql(sql).replace("client_secret", "").replace("secret.key", "")
             assert "secret" not in shown and "***" in shown
             assert secret_places({"the SELECT": sql}, {}) == ("the SELECT",)
-    assert secret_places({"COMMENT": text}, {}) == ("COMMENT",)
+    for clause in ("COMMENT", "LOCATION", "ANY_OTHER"):
+        assert secret_places({clause: text}, {}) == (clause,)
 
 
 @pytest.mark.parametrize(

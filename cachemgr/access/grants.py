@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     ExplainCreate,
@@ -29,7 +30,8 @@ from cachemgr.ddl.statements import (
     Statement,
     UnrestrictBaseTable,
 )
-from cachemgr.metastore.records import JoinSide, RegistryEntry, RestrictedTable
+from cachemgr.metastore.records import JoinSide, RestrictedTable
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.select import quote
@@ -106,7 +108,7 @@ def role_needed(statement: Statement) -> Role:
     match statement:
         case GrantUse() | RevokeUse() | RestrictBaseTable() | UnrestrictBaseTable():
             return Role.ADMIN
-        case CreateRelationalCache(location=str()):
+        case CreateRelationalCache(spec=CacheSpec(location=str())):
             return Role.ADMIN
         case ExplainCreate():
             # it tells what the service's Spark can see of any table that is named

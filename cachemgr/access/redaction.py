@@ -29,10 +29,10 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     JoinRecord,
     RefreshRunRecord,
-    RegistryMark,
     RestrictedTable,
     SnapshotRecord,
 )
+from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.metastore.store import Metastore
 
 _known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[str]]]] = (
@@ -64,11 +64,11 @@ class Discretion:
         vouched: bool = True,
         visitor: Visitor | None = None,
     ) -> None:
-        self._reader = metastore.reader
+        self._grants = metastore.grants
         self._principal = principal
         self._vouched = vouched
         self._visitor = visitor
-        marks = metastore.reader.restricted_tables()
+        marks = metastore.tables.restricted()
         self._marked = marked_keys(marks)
         self._marks = marks
         self._reads = _reads(metastore) if marks else {}
@@ -78,7 +78,7 @@ class Discretion:
         """Whether he may know how many rows a cache has, and what its refreshes stumbled over."""
         if not cache.narrowed and not self._restricted:
             return True
-        grants = self._reader.grants(cache.id) if cache.narrowed else None
+        grants = self._grants.of(cache.id) if cache.narrowed else None
         # one that is dropped, or came since, is not among those that were read
         reads = self._reads.get(cache.id)
         if reads is None and self._restricted:
@@ -158,7 +158,7 @@ class Discretion:
 
     def grantees(self, cache: CacheRecord) -> str:
         """Who may use a cache, as he may be told: at a server admins alone learn the names."""
-        grants = self._reader.grants(cache.id)
+        grants = self._grants.of(cache.id)
         visitor = self._visitor
         if visitor is None or visitor.is_admin or not cache.narrowed:
             return ", ".join(grants) or ("nobody" if cache.narrowed else "everybody")
@@ -178,9 +178,9 @@ class Discretion:
             cache: The cache, maybe dropped since.
             at: The moment, by the database's clock.
         """
-        past = self._reader.past_grants(cache.id)
+        past = self._grants.past(cache.id)
         held = {who for who, until in past.items() if until >= at}
-        held |= set(self._reader.grants(cache.id))
+        held |= set(self._grants.of(cache.id))
         narrowed = cache.narrowed and EVERYBODY not in held
         granted = held if narrowed or self._principal in held else None
         marks = [mark for mark in self._marks if mark.restricted_at <= at]
@@ -263,10 +263,10 @@ def _planned(cache: CacheRecord) -> frozenset[str]:
 
 def _reads(metastore: Metastore) -> Mapping[str, frozenset[str]]:
     """What each live cache reads; looked up again after a change of the registry."""
-    mark = metastore.reader.mark()
+    mark = metastore.registry.mark()
     known = _known.get(metastore)
     if known is None or known[0] != mark:
-        entries = metastore.reader.registry().entries
+        entries = metastore.registry.state().entries
         known = mark, {entry.cache.id: reads_of(entry) for entry in entries}
         _known[metastore] = known
     return known[1]

@@ -56,8 +56,12 @@ def create_app(
         responses=_ERRORS,
     )
     app.state.cachemgr = state
-    app.state.watches = Watches(lambda: state.metastore.reader)
-    app.state.pages = Pages(lambda: state.metastore.reader)
+    # looked up when a request comes: the document is made without a metastore
+    app.state.watches = Watches(
+        lambda: state.metastore.registry.mark(),
+        lambda ids: state.metastore.queue.still_open(ids),
+    )
+    app.state.pages = Pages(lambda: state.metastore.registry, lambda: state.metastore.tables)
     registry = metrics if metrics is not None else CollectorRegistry()
     # routes are tried in this order, and queries are asked for far more often than all else
     modules = (queries, caches, refreshes, joins, catalog, grants, document)

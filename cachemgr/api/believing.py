@@ -27,7 +27,7 @@ def believed(
         return list(sent)
     discretion = Discretion(metastore, principal)
     named: dict[str, list[CacheRecord]] = {}
-    for cache in metastore.reader.caches(include_dropped=True):
+    for cache in metastore.caches.all(include_dropped=True):
         named.setdefault(matcher_name(cache).lower(), []).append(cache)
 
     def can_be_true(decision: DecisionRecord) -> bool:

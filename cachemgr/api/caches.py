@@ -19,7 +19,6 @@ from cachemgr.ddl.single_clauses import read_freshness, read_refresh
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import AlreadyExistsError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.statements.convert import freshness_fields, policy_fields
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[
@@ -38,10 +37,10 @@ def find(state: ApiState, name: str) -> CacheRecord:
         NotFoundError: There is none.
     """
     namespace, _, last = name.rpartition(".")
-    found = state.metastore.reader.cache(namespace or DEFAULT_NAMESPACE, last)
+    found = state.metastore.caches.named(namespace or DEFAULT_NAMESPACE, last)
     if found is None:
         lists = "`cachemgr cache list` or GET /api/v1/caches"
-        raise no_cache(name, state.metastore.reader.cache_names(), lists)
+        raise no_cache(name, state.metastore.caches.live_names(), lists)
     return found
 
 
@@ -58,7 +57,7 @@ def list_caches(
     page_token: PageToken = None,
 ) -> models.CacheList:
     """All caches by namespace and name."""
-    found = state.metastore.reader.list_caches(like)
+    found = state.metastore.caches.matching(like)
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
@@ -116,9 +115,9 @@ def update_cache(
     if body.paused is not None:
         fields["paused"] = body.paused
     if body.refresh is not None:
-        fields |= policy_fields(read_refresh(body.refresh))
+        fields["refresh"] = read_refresh(body.refresh)
     if body.freshness is not None:
-        fields |= freshness_fields(read_freshness(body.freshness))
+        fields["freshness"] = read_freshness(body.freshness)
     if not fields:
         raise ApiError(400, ErrorCode.NOTHING_TO_CHANGE, "name at least one field besides version")
     return _changed(state, operator, cache, body.version, fields)
@@ -131,8 +130,8 @@ def _changed(
     version: int,
     fields: Mapping[str, Any],
 ) -> models.Cache:
-    now = state.metastore.reader.now()
-    changed = state.metastore.writer.update_cache(cache.id, version, now=now, **fields)
+    now = state.metastore.clock.now()
+    changed = state.metastore.caches.update(cache.id, version, now=now, **fields)
     return _one(state, changed, operator)
 
 
@@ -169,5 +168,5 @@ def resume_cache(state: State, operator: Operator, name: CacheName) -> models.Ca
 @router.delete("/{name}", status_code=204, operation_id="dropCache")
 def drop_cache(state: State, operator: Operator, name: CacheName) -> None:
     """Drop a cache; its files stay for the grace that queries already planned need."""
-    now = state.metastore.reader.now()
-    state.metastore.writer.drop_cache(find(state, name).id, now=now)
+    now = state.metastore.clock.now()
+    state.metastore.caches.drop(find(state, name).id, now=now)

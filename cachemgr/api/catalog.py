@@ -21,7 +21,7 @@ from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
 from cachemgr.errors import ErrorCode
-from cachemgr.metastore.records import RegistryMark
+from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["sessions"])
@@ -65,13 +65,13 @@ async def get_catalog(
             f"the session reads catalogs of version {catalog_version}, this service writes "
             f"{CATALOG_VERSION}: install the same release of cachemgr on both",
         )
-    mark = await to_thread.run_sync(state.metastore.reader.mark)
+    mark = await to_thread.run_sync(state.metastore.registry.mark)
     known = RegistryMark(epoch, since)
     if page_token is None and known == mark and wait_seconds > 0:
         await watches_of(request).registry.wait(known, wait_seconds)
         # the token may have been revoked meanwhile
         viewer = await to_thread.run_sync(identify, state, credentials)
-        mark = await to_thread.run_sync(state.metastore.reader.mark)
+        mark = await to_thread.run_sync(state.metastore.registry.mark)
     begin: Begin = (0, None)
     if page_token is not None:
         begin = _begin(page_token, list_name(mark.epoch, viewer.name))
@@ -104,10 +104,10 @@ def log_decisions(
 ) -> models.DecisionsLogged:
     """Note what a session decided about its queries; a batch sent again is noted once. Whose the
     decisions are, the token says; hits on caches that the principal could not use are left out."""
-    now = state.metastore.reader.now()
+    now = state.metastore.clock.now()
     records = believed(
         state.metastore, viewer.name, [d.record(viewer.name, now) for d in body.decisions]
     )
     batch = digest_of(viewer.name.encode(), body.batch_id.encode())
-    stored = state.metastore.writer.log_decisions(records, batch_id=batch)
+    stored = state.metastore.decisions.log(records, batch_id=batch)
     return models.DecisionsLogged(stored=len(records) if stored else 0, repeated=not stored)

@@ -12,8 +12,10 @@ from typing import Any, Final
 from cachemgr.access.grants import hashed_id, keys_of_side, may_use, reads_of, restricted_keys
 from cachemgr.api.paging import write_token
 from cachemgr.errors import ErrorCode, MetastoreError
-from cachemgr.metastore.reader import Reader
-from cachemgr.metastore.records import CatalogPage, JoinRecord, RegistryMark
+from cachemgr.metastore.records import JoinRecord
+from cachemgr.metastore.registry import Registry
+from cachemgr.metastore.registry_records import CatalogPage, RegistryMark
+from cachemgr.metastore.tables import Tables
 from cachemgr.serving.wire import CATALOG_VERSION, digest, encode_entry, encode_join
 
 _LEVEL: Final = 4
@@ -28,11 +30,13 @@ class Pages:
     """Pages of one application; safe for several threads.
 
     Args:
-        reader: Of the metastore that they are made from.
+        registry: What they are made from.
+        tables: Which base tables are restricted.
     """
 
-    def __init__(self, reader: Callable[[], Reader]) -> None:
-        self._reader = reader
+    def __init__(self, registry: Callable[[], Registry], tables: Callable[[], Tables]) -> None:
+        self._registry = registry
+        self._tables = tables
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
         self._bytes = 0
@@ -77,7 +81,7 @@ class Pages:
         self, principal: str, begin: Begin, size: int
     ) -> tuple[CatalogPage, Mapping[str, str]]:
         for _ in range(_TRIES):
-            found = self._reader().catalog(principal, *self._after(begin), size)
+            found = self._registry().page(principal, *self._after(begin), size)
             restricted = self._restricted(found.mark)
             if restricted is not None:
                 return found, restricted
@@ -91,22 +95,20 @@ class Pages:
         revision, veil = begin
         if veil is None:
             return revision, None
-        ids = self._reader().changed_at(revision)
+        ids = self._registry().changed_at(revision)
         found = next((i for i in ids if hashed_id(i) == veil), None)
         return (revision - 1, None) if found is None else (revision, found)
 
     def _restricted(self, mark: RegistryMark) -> Mapping[str, str] | None:
         """What is restricted at a mark; None if the registry has moved on from it."""
-        reader = self._reader()
-        if not reader.restricted_tables():
+        registry = self._registry()
+        if not self._tables().restricted():
             self._followed, self._reads = RegistryMark("", 0), {}
-            return {} if reader.mark() == mark else None
-        state = reader.registry(
-            self._followed.revision if self._followed.epoch == mark.epoch else 0
-        )
+            return {} if registry.mark() == mark else None
+        state = registry.state(self._followed.revision if self._followed.epoch == mark.epoch else 0)
         if state.revision < self._followed.revision:
             self._reads = {}
-            state = reader.registry(0)
+            state = registry.state(0)
         self._reads |= {entry.cache.id: reads_of(entry) for entry in state.entries}
         self._reads = {i: reads for i, reads in self._reads.items() if i in state.live_ids}
         self._followed = RegistryMark(mark.epoch, state.revision)

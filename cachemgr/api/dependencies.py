@@ -130,10 +130,10 @@ def identify(state: State, credentials: Credentials) -> Principal:
         told = (
             "send a token: Authorization: Bearer …; a command takes it by --token or CACHEMGR_TOKEN"
         )
-        if not state.metastore.reader.had_tokens():
+        if not state.metastore.tokens.had_any():
             told = f"{NO_TOKEN}; then {told}"
         raise ApiError(401, ErrorCode.UNAUTHENTICATED, told)
-    token: TokenRecord | None = state.metastore.reader.bearer(credentials.credentials)
+    token: TokenRecord | None = state.metastore.tokens.bearer(credentials.credentials)
     if token is None:
         raise ApiError(
             401,

@@ -72,10 +72,10 @@ def _execute(state: ApiState, principal: Principal) -> applying.Execute:
 
 
 def _cache_out(cache: exporting.CacheDefinition) -> models.CacheDefinition:
-    values = {f: getattr(cache, f) for f in models.CacheDefinition.model_fields if f != _SCHEMA}
-    for name in ("partitioned_by", "cluster_by", "grants"):
-        values[name] = None if values[name] is None else list(values[name])
-    return models.CacheDefinition(**values, catalog_schema=cache.schema)
+    values = exporting.as_data(cache)
+    values[_SCHEMA] = values.pop("schema")
+    lists = {k: list(v) for k, v in values.items() if isinstance(v, tuple)}
+    return models.CacheDefinition(**{**values, **lists})
 
 
 _SCHEMA = "catalog_schema"  # pydantic keeps the plain name for itself
@@ -84,10 +84,10 @@ _SCHEMA = "catalog_schema"  # pydantic keeps the plain name for itself
 def _read(body: models.Definitions) -> exporting.Definitions:
     caches = []
     for cache in body.caches:
-        values = {f: getattr(cache, f) for f in type(cache).model_fields if f != _SCHEMA}
-        for name in ("partitioned_by", "cluster_by", "grants"):
-            values[name] = None if values[name] is None else tuple(values[name])
-        caches.append(exporting.CacheDefinition(**values, schema=cache.catalog_schema))
+        values = {f: getattr(cache, f) for f in type(cache).model_fields}
+        values["schema"] = values.pop(_SCHEMA)
+        values["grants"] = None if cache.grants is None else tuple(cache.grants)
+        caches.append(exporting.of_data(values))
     joins = tuple(exporting.JoinDefinition(j.name, j.ddl) for j in body.joins)
     return exporting.Definitions(tuple(caches), joins)
 

@@ -58,8 +58,8 @@ class NewRestriction(_Body):
 
 
 def _grants(state: ApiState, cache: CacheRecord) -> Grants:
-    found = state.metastore.reader.cache_by_id(cache.id) or cache
-    principals = list(state.metastore.reader.grants(cache.id))
+    found = state.metastore.caches.get(cache.id) or cache
+    principals = list(state.metastore.grants.of(cache.id))
     return Grants(narrowed=found.narrowed, principals=principals)
 
 
@@ -73,7 +73,7 @@ def list_grants(state: State, admin: Admin, name: CacheName) -> Grants:
 def grant_use(state: State, admin: Admin, name: CacheName, principal: PrincipalName) -> Grants:
     """Let a principal be answered from a cache. The first grant shuts everybody else out."""
     cache = find(state, name)
-    state.metastore.writer.grant(cache.id, principal)
+    state.metastore.grants.add(cache.id, principal)
     return _grants(state, cache)
 
 
@@ -81,14 +81,14 @@ def grant_use(state: State, admin: Admin, name: CacheName, principal: PrincipalN
 def revoke_use(state: State, admin: Admin, name: CacheName, principal: PrincipalName) -> Grants:
     """Take a grant back; with the last one gone the cache answers nobody."""
     cache = find(state, name)
-    state.metastore.writer.revoke(cache.id, principal)
+    state.metastore.grants.revoke(cache.id, principal)
     return _grants(state, cache)
 
 
 @router.get(_TABLES, operation_id="listRestrictedTables")
 def list_restricted(state: State, viewer: Viewer) -> RestrictedTableList:
     """All restricted base tables by name."""
-    found = state.metastore.reader.restricted_tables()
+    found = state.metastore.tables.restricted()
     return RestrictedTableList(tables=[RestrictedTable.model_validate(mark) for mark in found])
 
 
@@ -104,7 +104,7 @@ def restrict_table(
     with state.spark_lock:
         answer = state.statements.execute(render(statement), admin.name)
     name = str(answer.rows[0][0])
-    marks = [m for m in state.metastore.reader.restricted_tables() if m.name == name]
+    marks = [m for m in state.metastore.tables.restricted() if m.name == name]
     newest = RestrictedTable.model_validate(max(marks, key=lambda m: m.restricted_at))
     response.headers["Location"] = f"{router.prefix}{_TABLES}/{newest.id}"
     return newest
@@ -113,4 +113,4 @@ def restrict_table(
 @router.delete(_TABLES + "/{mark_id}", status_code=204, operation_id="unrestrictTable")
 def unrestrict_table(state: State, admin: Admin, mark_id: MarkId) -> None:
     """Take a mark away."""
-    state.metastore.writer.unrestrict_table(mark_id)
+    state.metastore.tables.unrestrict(mark_id)

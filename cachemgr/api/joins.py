@@ -27,7 +27,7 @@ JoinName = Annotated[str, Path(max_length=1024)]
 
 
 def _find(state: ApiState, name: str) -> JoinRecord:
-    found = state.metastore.reader.join(name)
+    found = state.metastore.joins.named(name)
     if found is None:
         raise NotFoundError(
             ErrorCode.JOIN_NOT_FOUND,
@@ -48,7 +48,7 @@ def _told(state: ApiState, reader: Principal, join: JoinRecord) -> models.Join:
 @router.get("", operation_id="listJoins")
 def list_joins(state: State, viewer: Viewer) -> models.JoinList:
     """All record-preserving joins by name."""
-    return models.JoinList(joins=[_told(state, viewer, j) for j in state.metastore.reader.joins()])
+    return models.JoinList(joins=[_told(state, viewer, j) for j in state.metastore.joins.all()])
 
 
 @router.post("", status_code=201, operation_id="createJoin")
@@ -86,4 +86,4 @@ def validate_join(state: State, operator: Operator, name: JoinName) -> models.Jo
 @router.delete("/{name}", status_code=204, operation_id="dropJoin")
 def drop_join(state: State, operator: Operator, name: JoinName) -> None:
     """Forget a join: no rewrite relies on it any more."""
-    state.metastore.writer.drop_join(_find(state, name).name)
+    state.metastore.joins.drop(_find(state, name).name)

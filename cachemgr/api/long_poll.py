@@ -13,8 +13,7 @@ from typing import Final, Generic, TypeVar
 from anyio import to_thread
 from fastapi import Request
 
-from cachemgr.metastore.reader import Reader
-from cachemgr.metastore.records import RegistryMark
+from cachemgr.metastore.registry_records import RegistryMark
 
 LOOK_SECONDS: Final = 0.2
 Key = TypeVar("Key")
@@ -96,13 +95,18 @@ class Watches:
     """What the requests of one application may wait for.
 
     Args:
-        reader: Of the metastore where it happens.
+        mark: Says where the registry stands.
+        still_open: Says which of some refreshes wait or run.
     """
 
-    def __init__(self, reader: Callable[[], Reader]) -> None:
-        self.registry: Watch[RegistryMark] = Watch(lambda known: known - {reader().mark()})
+    def __init__(
+        self,
+        mark: Callable[[], RegistryMark],
+        still_open: Callable[[Collection[str]], frozenset[str]],
+    ) -> None:
+        self.registry: Watch[RegistryMark] = Watch(lambda known: known - {mark()})
         """Waits until the registry does not stand at a mark any more."""
-        self.refreshes: Watch[str] = Watch(lambda ids: ids - reader().open_refreshes(ids))
+        self.refreshes: Watch[str] = Watch(lambda ids: ids - still_open(ids))
         """Waits until a refresh is over."""
 
     def close(self) -> None:

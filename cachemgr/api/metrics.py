@@ -27,9 +27,9 @@ class CacheMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """The gauges; none while the metastore cannot be asked."""
         try:
-            schedules = self._metastore.reader.schedules()
-            waiting = self._metastore.reader.requests()
-            now = self._metastore.reader.now()
+            schedules = self._metastore.schedules.all()
+            waiting = self._metastore.queue.waiting()
+            now = self._metastore.clock.now()
             refreshes = tuple(self._refreshes.collect(schedules))
         except CacheManagerError:
             return

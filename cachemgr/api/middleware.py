@@ -32,8 +32,8 @@ from cachemgr.api.guards import (
     repeated_parameter,
 )
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 
 MAX_BODY: Final = 2 * 1024 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -202,8 +202,7 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
     if sender is None:  # it will be refused, and is not worth remembering
         return await call_next(request)
     asked = digest_of(request.url.path.encode(), request.url.query.encode(), await request.body())
-    writer = state.metastore.writer
-    known = await to_thread.run_sync(writer.begin_request, sender, key, asked)
+    known = await to_thread.run_sync(state.metastore.idempotency.begin, sender, key, asked)
     if not known.is_new:
         return _sent_before(request, known)
     request.state.again = known.again
@@ -224,7 +223,7 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
         return Response(body, response.status_code, dict(response.headers))
     finally:
         keeping.cancel()
-        await to_thread.run_sync(writer.end_request, sender, key, status, content)
+        await to_thread.run_sync(state.metastore.idempotency.end, sender, key, status, content)
 
 
 def _sent_before(request: Request, known: Repeated) -> Response:
@@ -255,7 +254,7 @@ async def _keep(state: ApiState, sender: str, key: str) -> None:
     while True:
         await asyncio.sleep(KEY_ABANDONED_SECONDS / 3)
         with suppress(CacheManagerError):  # the database is away: the next time will do
-            await to_thread.run_sync(state.metastore.writer.keep_request, sender, key)
+            await to_thread.run_sync(state.metastore.idempotency.keep, sender, key)
 
 
 def _sender(state: ApiState, authorization: str) -> str | None:
@@ -263,5 +262,5 @@ def _sender(state: ApiState, authorization: str) -> str | None:
     token = authorization.removeprefix("Bearer ").strip()
     if not token:
         return "" if state.open_to_all() else None
-    found = state.metastore.reader.bearer(token)
+    found = state.metastore.tokens.bearer(token)
     return None if found is None else found.principal

@@ -101,7 +101,7 @@ def list_decisions(
 ) -> models.DecisionList:
     """The query log, newest first. Viewers see the whole of their own decisions, and of others'
     the outcome and the codes."""
-    found = state.metastore.reader.decisions(
+    found = state.metastore.decisions.latest(
         limit,
         outcome=outcome,
         cache=cache,

@@ -52,7 +52,7 @@ class RefreshCounts:
         self._seen: dict[str, int] | None = None
         self._counts: Counter[tuple[str, str, str]] = Counter(dict.fromkeys(_FROM_THE_START, 0))
         with suppress(CacheManagerError):  # else the first look is the start
-            self._look(metastore.reader.schedules())
+            self._look(metastore.schedules.all())
 
     def collect(self, schedules: Iterable[ScheduleRecord]) -> Iterator[Metric]:
         """The counter, and how many caches were refreshed in each way last.
@@ -106,7 +106,7 @@ class RefreshCounts:
         if last.fencing_token == known + 1:
             return [last] if _ended(last) else []
         missed = min(last.fencing_token - known, _MOST_BETWEEN)
-        runs = self._metastore.reader.refreshes(last.cache_id, limit=missed)
+        runs = self._metastore.refreshes.of(last.cache_id, limit=missed)
         return [run for run in runs if run.fencing_token > known and _ended(run)]
 
 

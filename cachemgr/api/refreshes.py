@@ -34,7 +34,7 @@ def start_refresh(
 ) -> models.Refresh:
     """Ask for a refresh. While one waits for that cache, this is the answer."""
     cache = find(state, name)
-    asked = state.metastore.writer.request_refresh(
+    asked = state.metastore.queue.request(
         cache.id,
         why=f"asked for by {operator.name}",
         mode=None if body is None else body.mode,
@@ -55,13 +55,12 @@ def list_refreshes(
 ) -> models.RefreshList:
     """A cache's refreshes, newest first."""
     cache = find(state, name)
-    reader = state.metastore.reader
     found = [
         responses.waiting(r, cache.qualified_name)
-        for r in reader.requests()
+        for r in state.metastore.queue.waiting()
         if r.cache_id == cache.id
     ]
-    runs = reader.refreshes(cache.id, limit=_MAX_RUNS)
+    runs = state.metastore.refreshes.of(cache.id, limit=_MAX_RUNS)
     discretion = Discretion(state.metastore, viewer.name)
     runs = tuple(discretion.run(run, cache) for run in runs)
     found += [responses.refresh(run, cache.qualified_name) for run in runs]
@@ -100,7 +99,7 @@ async def get_refresh(
 @router.post("/refreshes/{refresh_id}/cancel", operation_id="cancelRefresh")
 def cancel_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
     """Cancel a refresh: over at once if it waits, else its worker is told to stop."""
-    state.metastore.writer.cancel_refresh(refresh_id, by=operator.name)
+    state.metastore.queue.cancel(refresh_id, by=operator.name)
     return _refresh(state, operator, refresh_id)
 
 
@@ -108,7 +107,7 @@ def cancel_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> m
 def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
     """Ask for a refresh that failed, was cancelled or superseded again, in the mode that was asked
     for then, else the cache's own."""
-    run = state.metastore.reader.refresh(refresh_id)
+    run = state.metastore.refreshes.get(refresh_id)
     if run is None:
         raise _unknown(refresh_id)
     if run.state.value not in ("FAILED", "CANCELLED", "SUPERSEDED"):
@@ -117,7 +116,7 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
             ErrorCode.REFRESH_NOT_FAILED,
             f"the refresh {refresh_id} is {run.state.value}: start one",
         )
-    asked = state.metastore.writer.request_refresh(
+    asked = state.metastore.queue.request(
         run.cache_id,
         why=f"retry of {refresh_id} by {operator.name}",
         mode=run.asked_mode,
@@ -128,12 +127,11 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
 
 
 def _refresh(state: ApiState, principal: Principal, refresh_id: str) -> models.Refresh:
-    reader = state.metastore.reader
     # A request that a worker takes between two looks is a run at the second one.
-    request = reader.request(refresh_id)
-    run = None if request is not None else reader.refresh(refresh_id)
+    request = state.metastore.queue.get(refresh_id)
+    run = None if request is not None else state.metastore.refreshes.get(refresh_id)
     cache_id = request.cache_id if request is not None else run.cache_id if run else None
-    cache = None if cache_id is None else reader.cache_by_id(cache_id)
+    cache = None if cache_id is None else state.metastore.caches.get(cache_id)
     if cache is None:
         raise _unknown(refresh_id)
     if request is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import quote
 
 from cachemgr.access.grants import hashed_id, redacted_location
 from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.dependencies import Principal
+from cachemgr.cache_spec import SPEC_FIELDS, trigger_json
 from cachemgr.ddl.render import render
 from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import (
@@ -59,12 +60,12 @@ def caches(
             no count of its rows.
     """
     role, discretion = reader.role, Discretion(metastore, reader.name)
-    schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
+    schedules = {s.cache.id: s for s in metastore.schedules.all([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
-    snapshots = metastore.reader.snapshots(ids)
+    snapshots = metastore.snapshots.by_ids(ids)
     places = {table.location for s in snapshots.values() for table in s.tables}
-    looked = logs.at(snapshots.values(), metastore.reader.base_tables(places))
-    names = metastore.reader.names({i for c in found for i in c.depends_on})
+    looked = logs.at(snapshots.values(), metastore.tables.noted(places))
+    names = metastore.caches.names({i for c in found for i in c.depends_on})
     shown = []
     for cache in found:
         snapshot = snapshots.get(cache.published_refresh_id or "")
@@ -73,7 +74,7 @@ def caches(
         shown.append(_cache(cache, schedules.get(cache.id), told, seen, names))
     if role.covers(Role.ADMIN):
         for one in shown:
-            one.grants = list(metastore.reader.grants(one.id)) if one.narrowed else None
+            one.grants = list(metastore.grants.of(one.id)) if one.narrowed else None
     if not role.covers(Role.OPERATOR):
         for one in shown:
             one.id = hashed_id(one.id)
@@ -99,7 +100,6 @@ def _cache(
         id=cache.id,
         name=cache.name,
         namespace=cache.namespace,
-        comment=cache.comment,
         definition=cache.definition,
         ddl=render(create_statement(cache)),
         depends_on=[names.get(i, i) for i in cache.depends_on],
@@ -107,13 +107,12 @@ def _cache(
         version=cache.version,
         created_at=cache.created_at,
         updated_at=cache.updated_at,
-        rewrite_enabled=cache.rewrite_enabled,
         paused=cache.paused,
         paused_because=None if schedule is None else _masked(schedule.paused_because),
-        trigger=models.Trigger.model_validate(dict(cache.refresh_trigger)),
-        refresh_mode=cache.refresh_mode.value,
-        freshness=cache.freshness.value,
-        max_staleness_seconds=cache.max_staleness_seconds,
+        trigger=models.Trigger.model_validate(trigger_json(cache.spec.refresh.trigger)),
+        refresh_mode=cache.spec.refresh.mode.value,
+        freshness=cache.spec.freshness.kind.value,
+        max_staleness_seconds=cache.spec.freshness.max_staleness_seconds,
         status=models.Status.model_validate(status),
         damaged=cache.damaged,
         published=None if published is None else _published(published),
@@ -121,7 +120,12 @@ def _cache(
         refreshing=None if schedule is None else _refreshing(schedule),
         next_due_at=None if due is None else due.at,
         narrowed=cache.narrowed,
+        **{name: getattr(cache.spec, name) for name in _AS_DECLARED},
     )
+
+
+# Clauses that are shown as they were declared; freshness is spelled in two fields.
+_AS_DECLARED: Final = (models.Cache.model_fields.keys() & set(SPEC_FIELDS)) - {"freshness"}
 
 
 def _refreshing(schedule: ScheduleRecord) -> Literal["PENDING", "RUNNING"] | None:

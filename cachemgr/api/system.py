@@ -38,7 +38,7 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
         whether the Spark of this process runs, which the first request or refresh that needs it
         starts, and the detail where the last start failed. No statement is quoted."""
         try:
-            state.metastore.reader.revision()
+            state.metastore.registry.revision()
             is_open = state.open_to_all()
         except CacheManagerError as error:
             response.status_code = 503
@@ -47,7 +47,7 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
         spark = state.spark()
         failed = [state.trouble() or FAILED] if spark == "failed" else []
         told = [*([OPEN] if is_open else []), *failed]
-        if not is_open and not state.metastore.reader.had_tokens():
+        if not is_open and not state.metastore.tokens.had_any():
             told.append(NO_TOKEN)
         return models.Health(status="ok", detail="; ".join(told) or None, spark=spark)
 
@@ -62,7 +62,7 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
         return models.Info(
             version=__version__,
             schema_version=migrate.expected(),
-            revision=state.metastore.reader.revision(),
+            revision=state.metastore.registry.revision(),
         )
 
     return router

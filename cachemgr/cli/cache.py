@@ -94,9 +94,8 @@ def _in_words(cache: dict[str, Any], now: datetime) -> dict[str, Any]:
 
 def _with_clauses(cache: dict[str, Any]) -> dict[str, Any]:
     """A cache with its policies in the words of the DDL."""
-    from cachemgr.ddl.render import render_freshness, render_refresh
-    from cachemgr.ddl.statements import Freshness, RefreshPolicy
-    from cachemgr.statements.convert import trigger_of
+    from cachemgr.cache_spec import Freshness, RefreshPolicy, trigger_of
+    from cachemgr.ddl.render_parts import render_freshness, render_refresh
     from cachemgr.vocabulary import FreshnessKind, RefreshMode
 
     trigger = {_snake(key): value for key, value in cache.pop("trigger").items()}

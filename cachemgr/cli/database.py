@@ -155,7 +155,7 @@ def records(metastore: Url = None, location: Location = None, take_over: TakeOve
 def _warn_of_secrets(store: Metastore) -> None:
     from cachemgr.metastore.masked import held_secrets
 
-    for line in held_secrets(store.reader.caches()):
+    for line in held_secrets(store.caches.all()):
         say(
             f"warning: {line} holds what looks like a password or key, which is masked wherever it "
             "is shown: create the cache again without it, and change that password or key"
@@ -165,11 +165,11 @@ def _warn_of_secrets(store: Metastore) -> None:
 def _refuse_filled(url: str) -> None:
     """Before anybody is asked; the database is not made yet where there is none."""
     from cachemgr.metastore import open_metastore
-    from cachemgr.metastore.dump import not_empty
+    from cachemgr.metastore.dumps import not_empty
 
     try:
         with open_metastore(url, create=False) as store:
-            filled = bool(store.reader.caches(include_dropped=True))
+            filled = bool(store.caches.all(include_dropped=True))
     except MetastoreError as error:
         if error.code != ErrorCode.METASTORE_MISSING:
             raise

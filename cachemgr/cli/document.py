@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cachemgr.cache_spec import SPEC_FIELDS
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm
@@ -107,7 +108,7 @@ def places_of_secrets(cache: dict[str, Any]) -> tuple[str, ...]:
     Args:
         cache: As the document has it, of whatever types.
     """
-    texts = {"the SELECT": "definition", "COMMENT": "comment", "LOCATION": "location"}
+    texts = {"the SELECT": "definition", **{name.upper(): name for name in SPEC_FIELDS}}
     found = {place: cache.get(key) for place, key in texts.items()}
     properties = cache.get("properties")
     return secret_places(

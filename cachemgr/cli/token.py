@@ -32,11 +32,11 @@ def create(
 ) -> None:
     """Make a token for PRINCIPAL and print it: it is shown this once."""
     with handled(), opened(metastore) as store:
-        is_first = not store.reader.had_tokens()
-        record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
+        is_first = not store.tokens.had_any()
+        record, token = store.tokens.create(principal, role, expires_in=_span(expires_in))
         if is_first:
             say("this is the first token: from now on the service asks each caller for one")
-        if not store.reader.has_tokens(Role.ADMIN):
+        if not store.tokens.has_any(Role.ADMIN):
             say("no token is an admin's: cachemgr token create NAME --role admin")
         say(f"token {record.id} for {record.principal}, {record.role.value}:")
         if output is Format.JSON:
@@ -60,7 +60,7 @@ def list_tokens(metastore: Url = None, output: Output = Format.TABLE) -> None:
     from cachemgr.metastore import open_metastore
 
     with handled(), open_metastore(metastore_of(metastore), create=False) as store:
-        show([_row(token) for token in store.reader.tokens()], _COLUMNS, output)
+        show([_row(token) for token in store.tokens.all()], _COLUMNS, output)
 
 
 def _row(token: TokenRecord) -> dict[str, str | None]:
@@ -84,5 +84,5 @@ def revoke(token_id: str, metastore: Url = None) -> None:
     from cachemgr.metastore import open_metastore
 
     with handled(), open_metastore(metastore_of(metastore), create=False) as store:
-        record = store.writer.revoke_token(token_id)
+        record = store.tokens.revoke(token_id)
         say(f"token {record.id} of {record.principal} is revoked")

@@ -11,8 +11,9 @@ import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.ddl.cursor import Cursor, unit_seconds
-from cachemgr.ddl.statements import Freshness, Properties, RefreshPolicy
+from cachemgr.ddl.statements import Properties
 from cachemgr.ddl.text import Kind, Tok
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import (

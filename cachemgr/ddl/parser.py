@@ -7,9 +7,11 @@ with the token, its line and column, and what would be accepted there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Any
 
+from cachemgr.cache_spec import CacheSpec, Freshness
 from cachemgr.ddl import clauses
+from cachemgr.ddl.cache_clauses import CLAUSES
 from cachemgr.ddl.cursor import Cursor
 from cachemgr.ddl.joins import create_join
 from cachemgr.ddl.select_text import read_definition, read_query
@@ -23,10 +25,7 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
-    Freshness,
     GrantUse,
-    Properties,
-    RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -119,34 +118,12 @@ def _dispatch(cur: Cursor) -> Statement:
         depth += 1
 
 
-@dataclass
-class _Draft:
-    """The clauses of a CREATE while they are read, and where each kind was first seen."""
-
-    comment: str | None = None
-    partitioned_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
-    location: str | None = None
-    properties: Properties = ()
-    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
-    freshness: Freshness = field(default_factory=Freshness)
-    rewrite_enabled: bool = True
-    seen: dict[str, tuple[str, Tok]] = field(default_factory=dict)
-
-
-# label, its first word, the kind of which one clause may be given
-_CLAUSES = (
-    ("COMMENT", "COMMENT", "comment"),
-    ("PARTITIONED BY", "PARTITIONED", "layout"),
-    ("CLUSTER BY", "CLUSTER", "layout"),
-    ("LOCATION", "LOCATION", "location"),
-    ("TBLPROPERTIES", "TBLPROPERTIES", "properties"),
-    ("REFRESH", "REFRESH", "refresh"),
-    ("STRICT", "STRICT", "freshness"),
-    ("MAX STALENESS", "MAX", "freshness"),
-    ("ENABLE REWRITE", "ENABLE", "rewrite"),
-    ("DISABLE REWRITE", "DISABLE", "rewrite"),
+# label, what it begins, and what reads the rest
+_CLAUSES = tuple(
+    (label, clause, read) for clause in CLAUSES for label, read in clause.readers.items()
 )
+# kind to the clause that was given of it, with its place
+_Seen = dict[str, tuple[str, Tok]]
 
 
 def _create(cur: Cursor, or_replace: bool = False) -> CreateRelationalCache:
@@ -161,71 +138,49 @@ def _create(cur: Cursor, or_replace: bool = False) -> CreateRelationalCache:
     if cur.sees("IF", "EXISTS"):
         raise cur.fail("IF EXISTS belongs to DROP", ("IF NOT EXISTS", "name"))
     name = cur.name("cache name")
-    draft = _Draft()
+    found: dict[str, Any] = {}
+    seen: _Seen = {}
     while not cur.accept("AS", label=""):
-        _clause(cur, draft)
+        _clause(cur, found, seen)
+    spec = CacheSpec(**found)
     select, is_cube = read_definition(cur)
-    if is_cube and draft.cluster_by:
+    if is_cube and spec.cluster_by:
         raise cur.fail(
             "a cube is stored partitioned by its grouping id, and Delta clusters no partitioned "
             "table: leave CLUSTER BY out, or use PARTITIONED BY",
             ("PARTITIONED BY",),
-            draft.seen["layout"][1],
+            seen["layout"][1],
         )
     return CreateRelationalCache(
         name=name,
         select=select,
         or_replace=or_replace,
         if_not_exists=condition is not None,
-        comment=draft.comment,
-        partitioned_by=draft.partitioned_by,
-        cluster_by=draft.cluster_by,
-        location=draft.location,
-        properties=draft.properties,
-        refresh=draft.refresh,
-        freshness=draft.freshness,
-        rewrite_enabled=draft.rewrite_enabled,
+        spec=spec,
     )
 
 
-def _clause(cur: Cursor, draft: _Draft) -> None:
+def _clause(cur: Cursor, found: dict[str, Any], seen: _Seen) -> None:
+    """Read one clause into the field that it sets."""
     tok = cur.peek()
-    clause = next((clause for clause in _CLAUSES if cur.sees(clause[1])), None)
-    if clause is None:
-        left = [label for label, _, kind in _CLAUSES if kind not in draft.seen]
+    begun = next((each for each in _CLAUSES if cur.sees(each[0].split(" ")[0])), None)
+    if begun is None:
+        left = [label for label, clause, _ in _CLAUSES if clause.excludes not in seen]
         for label in (*left, "AS select"):
             cur.tried(label)
         if tok.kind is Kind.END:
             raise cur.fail("AS and the select are missing")
         raise cur.fail()
-    label, word, kind = clause
-    if kind in draft.seen:
-        before, place = draft.seen[kind]
+    label, clause, read = begun
+    if clause.excludes in seen:
+        before, place = seen[clause.excludes]
         what = "is given twice" if before == label else f"contradicts {before}"
         raise cur.fail(f"{label} {what}: it was given at {cur.place(place)} already", (), tok)
-    draft.seen[kind] = (label, tok)
-    cur.expect(*((word,) if word == "MAX" else label.split(" ")))
-    _read_clause(cur, draft, label)
-
-
-def _read_clause(cur: Cursor, draft: _Draft, label: str) -> None:
-    match label:
-        case "COMMENT":
-            draft.comment = cur.string("'text'")
-        case "PARTITIONED BY":
-            draft.partitioned_by = clauses.column_list(cur)
-        case "CLUSTER BY":
-            draft.cluster_by = clauses.column_list(cur)
-        case "LOCATION":
-            draft.location = clauses.location(cur)
-        case "TBLPROPERTIES":
-            draft.properties = clauses.properties(cur)
-        case "REFRESH":
-            draft.refresh = clauses.refresh_policy(cur)
-        case "MAX STALENESS":
-            draft.freshness = clauses.max_staleness(cur)
-        case "ENABLE REWRITE" | "DISABLE REWRITE":
-            draft.rewrite_enabled = label == "ENABLE REWRITE"
+    seen[clause.excludes] = (label, tok)
+    words = label.split(" ")
+    # what reads MAX STALENESS begins behind its first word
+    cur.expect(*(words[:1] if label == "MAX STALENESS" else words))
+    found[clause.field] = read(cur)
 
 
 def _alter(cur: Cursor) -> AlterRelationalCache:

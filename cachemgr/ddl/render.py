@@ -6,10 +6,19 @@ only where they must be.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from cachemgr.ddl.cache_clauses import render_clauses
 from cachemgr.ddl.joins import as_name
+from cachemgr.ddl.render_parts import (
+    dotted,
+    part,
+    quote,
+    render_freshness,
+    render_name,
+    render_properties,
+    render_refresh,
+)
 from cachemgr.ddl.statements import (
     AlterAction,
     AlterRelationalCache,
@@ -22,11 +31,7 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
-    Freshness,
     GrantUse,
-    Properties,
-    QualifiedName,
-    RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -45,9 +50,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.vocabulary import FreshnessKind, RefreshMode, kind_of_join
-from matcher.render.select import quote as quote_name
-from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
+from cachemgr.vocabulary import RefreshMode, kind_of_join
 
 # Each class's heading in docs/ddl.md; a test holds the two equal.
 STATEMENTS: dict[type, str] = {
@@ -72,17 +75,6 @@ STATEMENTS: dict[type, str] = {
     ShowRestrictedBaseTables: "SHOW RESTRICTED BASE TABLES",
 }
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Words with a meaning somewhere near a name: quoted, a reader never has to wonder either.
-_KEYWORDS = frozenset(
-    """ALL AND ANTI AS AT AUTO BY CLUSTER COMMENT CREATE CROSS DISABLE DISTINCT DROP ENABLE EXISTS
-    EXTENDED FALSE FOR FORMAT FROM FULL FUNCTION GROUP IF IN INCREMENTAL INNER IS JOIN LEFT LIKE
-    LOCATION MAX NATURAL NOT NULL ON OR ORDER OUTER PARTITIONED PAUSE PRESERVES REFRESH RELATIONAL
-    RENAME RESUME RIGHT SELECT SEMI SET STRICT TABLE TBLPROPERTIES TO TRUE UNION USING VALUES WHERE
-    WITH""".split()
-)
-_UNITS = ((86400, "DAY"), (3600, "HOUR"), (60, "MINUTE"), (1, "SECOND"))
-
 
 def render(statement: Statement) -> str:
     """Write a statement as text.
@@ -93,6 +85,7 @@ def render(statement: Statement) -> str:
     Returns:
         Text that `parse` turns into an equal statement.
 
+    >>> from cachemgr.ddl.statements import QualifiedName
     >>> render(DropRelationalCache(QualifiedName(("s", "a b")), if_exists=True))
     'DROP RELATIONAL CACHE IF EXISTS s.`a b`'
     """
@@ -115,66 +108,6 @@ def render(statement: Statement) -> str:
             return _short(statement)
 
 
-def render_name(name: QualifiedName) -> str:
-    """Write a name, quoted where it must be.
-
-    Args:
-        name: The name.
-
-    Returns:
-        Its text.
-    """
-    return _dotted(name.parts)
-
-
-def quote(text: str) -> str:
-    """Write a string literal.
-
-    Args:
-        text: The string.
-
-    Returns:
-        The literal in single quotes.
-
-    >>> quote("it's")
-    "'it\\\\'s'"
-    """
-    # A backslash before % or _ belongs to a LIKE pattern and is kept by Spark as it stands.
-    escaped = re.sub(r"\\(?![%_])", r"\\\\", text).replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def render_refresh(policy: RefreshPolicy) -> str:
-    """Write a REFRESH clause, its mode included.
-
-    Args:
-        policy: When and how.
-
-    Returns:
-        The clause.
-
-    >>> render_refresh(RefreshPolicy(Every(3600)))
-    'REFRESH EVERY 1 HOUR AUTO'
-    """
-    return f"REFRESH {_trigger(policy.trigger)} {policy.mode.words}"
-
-
-def render_freshness(freshness: Freshness) -> str:
-    """Write a freshness clause.
-
-    Args:
-        freshness: The promise.
-
-    Returns:
-        The clause.
-    """
-    if freshness.kind is FreshnessKind.STRICT:
-        return "STRICT"
-    if freshness.max_staleness_seconds is None:
-        return "MAX STALENESS UNLIMITED"
-    return f"MAX STALENESS INTERVAL {_duration(freshness.max_staleness_seconds)}"
-
-
 def _short(statement: Statement) -> str:
     """A statement of one line."""
     match statement:
@@ -188,9 +121,9 @@ def _short(statement: Statement) -> str:
             option = "EXTENDED " if extended else ""
             return f"DESCRIBE RELATIONAL CACHE {option}{render_name(name)}"
         case GrantUse(name, principal):
-            return f"GRANT USE ON RELATIONAL CACHE {render_name(name)} TO {_part(principal)}"
+            return f"GRANT USE ON RELATIONAL CACHE {render_name(name)} TO {part(principal)}"
         case RevokeUse(name, principal):
-            return f"REVOKE USE ON RELATIONAL CACHE {render_name(name)} FROM {_part(principal)}"
+            return f"REVOKE USE ON RELATIONAL CACHE {render_name(name)} FROM {part(principal)}"
         case (
             ShowCreateRelationalCache(name)
             | ValidateRecordPreservingJoin(name)
@@ -219,19 +152,7 @@ def _create(statement: CreateRelationalCache) -> str:
     replace = "OR REPLACE " if statement.or_replace else ""
     condition = "IF NOT EXISTS " if statement.if_not_exists else ""
     lines = [f"CREATE {replace}RELATIONAL CACHE {condition}{render_name(statement.name)}"]
-    if statement.comment is not None:
-        lines.append(f"COMMENT {quote(statement.comment)}")
-    if statement.partitioned_by:
-        lines.append(f"PARTITIONED BY ({_columns(statement.partitioned_by)})")
-    if statement.cluster_by:
-        lines.append(f"CLUSTER BY ({_columns(statement.cluster_by)})")
-    if statement.location is not None:
-        lines.append(f"LOCATION {quote(statement.location)}")
-    if statement.properties:
-        lines.append(_properties(statement.properties))
-    lines.append(render_refresh(statement.refresh))
-    lines.append(render_freshness(statement.freshness))
-    lines.append("ENABLE REWRITE" if statement.rewrite_enabled else "DISABLE REWRITE")
+    lines += render_clauses(statement.spec)
     return "\n  ".join(lines) + f"\nAS {statement.select.text}"
 
 
@@ -260,32 +181,7 @@ def _action(action: AlterAction) -> str:
         case SetFreshness(freshness):
             return f"SET {render_freshness(freshness)}"
         case SetProperties(found):
-            return f"SET {_properties(found)}"
-
-
-def _trigger(trigger: Trigger) -> str:
-    match trigger:
-        case OnDemand():
-            return "ON DEMAND"
-        case OnCommit(None):
-            return "ON COMMIT"
-        case OnCommit(seconds) if seconds is not None:
-            return f"ON COMMIT AT MOST EVERY {_duration(seconds)}"
-        case TargetLag(seconds):
-            return f"TARGET LAG {_duration(seconds)}"
-        case Every(seconds):
-            return f"EVERY {_duration(seconds)}"
-        case Cron(expression, zone):
-            suffix = "" if zone is None else f" AT TIME ZONE {quote(zone)}"
-            return f"CRON {quote(expression)}{suffix}"
-        case _:
-            raise TypeError(f"not a trigger: {trigger!r}")
-
-
-def _duration(seconds: int) -> str:
-    size, unit = next(each for each in _UNITS if seconds % each[0] == 0)
-    number = seconds // size
-    return f"{number} {unit}{'' if number == 1 else 'S'}"
+            return f"SET {render_properties(found)}"
 
 
 def _mode(mode: RefreshMode | None) -> str:
@@ -296,28 +192,9 @@ def _if_exists(if_exists: bool) -> str:
     return "IF EXISTS " if if_exists else ""
 
 
-def _properties(found: Properties) -> str:
-    pairs = ", ".join(f"{quote(key)} = {quote(value)}" for key, value in found)
-    return f"TBLPROPERTIES ({pairs})"
-
-
 def _table(table: TableRef) -> str:
-    return render_name(table.name) + ("" if table.alias is None else f" {_part(table.alias)}")
+    return render_name(table.name) + ("" if table.alias is None else f" {part(table.alias)}")
 
 
 def _column(ref: ColumnRef) -> str:
-    return _dotted((*ref.qualifier, ref.column))
-
-
-def _columns(columns: tuple[str, ...]) -> str:
-    return ", ".join(map(_part, columns))
-
-
-def _dotted(parts: tuple[str, ...]) -> str:
-    return ".".join(map(_part, parts))
-
-
-def _part(part: str) -> str:
-    if _PLAIN.fullmatch(part) and part.upper() not in _KEYWORDS:
-        return part
-    return quote_name(part)
+    return dotted((*ref.qualifier, ref.column))

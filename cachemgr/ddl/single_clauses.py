@@ -1,13 +1,16 @@
-"""Single clauses of our DDL, as JSON fields and documents hold them."""
+"""Clauses of our DDL, as JSON fields and documents hold them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cachemgr.cache_spec import SPEC_FIELDS, CacheSpec, Freshness, RefreshPolicy
 from cachemgr.ddl import parse
+from cachemgr.ddl.render_parts import render_freshness, render_refresh
 from cachemgr.ddl.statements import (
     AlterRelationalCache,
-    Freshness,
     QualifiedName,
-    RefreshPolicy,
     SetFreshness,
     SetRefresh,
     ShowCreateRelationalCache,
@@ -48,3 +51,47 @@ def read_name(text: str) -> QualifiedName:
     statement = parse(f"SHOW CREATE RELATIONAL CACHE {text}")
     assert isinstance(statement, ShowCreateRelationalCache)
     return statement.name
+
+
+def spec_as_data(spec: CacheSpec) -> dict[str, Any]:
+    """The clauses of a cache as a document holds them, by their fields in `CacheSpec`.
+
+    Args:
+        spec: What was declared.
+
+    >>> spec_as_data(CacheSpec())["refresh"]
+    'ON DEMAND AUTO'
+    """
+    return {n: _WRITERS.get(n, _as_is)(getattr(spec, n)) for n in SPEC_FIELDS}
+
+
+def spec_of_data(data: Mapping[str, Any]) -> CacheSpec:
+    """The inverse of `spec_as_data`.
+
+    Args:
+        data: The clauses, and whatever else stands beside them; what is left out has its default.
+
+    Raises:
+        CacheManagerError: A clause is none; names the place.
+    """
+    found = {n: data[n] for n in SPEC_FIELDS if n in data}
+    return CacheSpec(**{n: _READERS.get(n, _as_declared)(value) for n, value in found.items()})
+
+
+def _as_is(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, Mapping) else value
+
+
+def _as_declared(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else _as_is(value)
+
+
+# The clauses that a document holds in the words of the DDL.
+_WRITERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "refresh": lambda policy: render_refresh(policy).removeprefix("REFRESH "),
+    "freshness": render_freshness,
+}
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "refresh": read_refresh,
+    "freshness": read_freshness,
+}

@@ -1,4 +1,4 @@
-"""The statements as frozen data: one class a statement, and the policies that clauses carry.
+"""The statements as frozen data: one class a statement.
 
 Constructors refuse what no text could have said, so a statement made in code is as sound as one
 that was parsed. Positions (`SelectText.line` …) do not take part in equality.
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from cachemgr.vocabulary import FreshnessKind, RefreshMode
-from scheduler.triggers import OnDemand, Trigger, check_seconds
+from cachemgr.cache_spec import CacheSpec, Freshness, RefreshPolicy
+from cachemgr.vocabulary import RefreshMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +48,6 @@ class SelectText:
     offset: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshPolicy:
-    """The REFRESH clause: when, and how."""
-
-    trigger: Trigger = field(default_factory=OnDemand)
-    mode: RefreshMode = RefreshMode.AUTO
-
-
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """A freshness promise; seconds belong to MAX_STALENESS and to it alone."""
-
-    kind: FreshnessKind = FreshnessKind.STRICT
-    max_staleness_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        check_seconds(self.max_staleness_seconds)
-        if (self.kind is FreshnessKind.MAX_STALENESS) != (self.max_staleness_seconds is not None):
-            raise ValueError(f"{self.kind.value} with {self.max_staleness_seconds} seconds")
-
-
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -80,19 +59,12 @@ class CreateRelationalCache:
     select: SelectText
     or_replace: bool = False
     if_not_exists: bool = False
-    comment: str | None = None
-    partitioned_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
-    location: str | None = None
-    properties: Properties = ()
-    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
-    freshness: Freshness = field(default_factory=Freshness)
-    rewrite_enabled: bool = True
+    spec: CacheSpec = field(default_factory=CacheSpec)
 
     def __post_init__(self) -> None:
         if self.or_replace and self.if_not_exists:
             raise ValueError("OR REPLACE and IF NOT EXISTS exclude each other")
-        if self.partitioned_by and self.cluster_by:
+        if self.spec.partitioned_by and self.spec.cluster_by:
             raise ValueError("PARTITIONED BY and CLUSTER BY exclude each other")
 
 

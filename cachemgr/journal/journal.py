@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from cachemgr.delta.places import absolute_location, is_local
 from cachemgr.delta.storage import Files, LocalFiles, is_folder
-from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
+from cachemgr.metastore.dumps import FORMAT, CacheDump, Dumped
 from cachemgr.metastore.masked import masked_rows
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry
@@ -59,7 +59,7 @@ def keep_journal(
         The journal, to have it look for others' changes as well.
     """
     journal = Journal(metastore, location, others, since=since)
-    metastore.writer.after_change = journal.catch_up
+    metastore.transactions.after_change = journal.catch_up
     return journal
 
 
@@ -71,7 +71,7 @@ def write_missing(metastore: Metastore, location: str) -> None:
         metastore: The metastore.
         location: The root of the service's settings.
     """
-    caches = metastore.reader.caches()
+    caches = metastore.caches.all()
     roots = [location, *(cache.location.rpartition("/")[0] for cache in caches)]
     found = [root for root in map(absolute_location, roots) if is_local(root) and is_folder(root)]
     if caches and found:  # a machine without the caches' folders gets none
@@ -95,7 +95,7 @@ class Journal:
         self._local = LocalFiles()
         self._telemetry = Telemetry()
         self._lock = threading.Lock()
-        self._done = metastore.reader.revision() if since is None else since
+        self._done = metastore.registry.revision() if since is None else since
         self._shared: str | None = None
         self._shared_late = False
         # Ids of caches whose records could not be written, that which waits longest first.
@@ -109,10 +109,10 @@ class Journal:
             try:
                 late = bool(self._late) or self._shared_late
                 waits = not late or time.monotonic() < self._again_at
-                if waits and self._metastore.reader.revision() == self._done:
+                if waits and self._metastore.registry.revision() == self._done:
                     return
                 again = tuple(islice(self._late, _AGAIN))
-                dumped = self._metastore.reader.dump(self._done, again)
+                dumped = self._metastore.dumps.take(self._done, again)
             except Exception as error:  # said, and tried again with the next change
                 self._warn("what", "", error)
                 return
@@ -152,7 +152,7 @@ class Journal:
         if shared == self._shared:
             return
         try:
-            at = self._metastore.reader.now().isoformat()
+            at = self._metastore.clock.now().isoformat()
             text = json.dumps({"format": FORMAT, "at": at, "shared": dumped.shared})
             # A metastore that was begun anew counts its revisions from the start.
             place = f"{self._root}/{SHARED}{dumped.epoch}"

@@ -18,7 +18,7 @@ from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
 from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.journal.journal import FOLDER, SHARED
-from cachemgr.metastore.dump import FORMATS, CacheDump, Rows
+from cachemgr.metastore.dumps import FORMATS, CacheDump, Rows
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 
@@ -124,7 +124,7 @@ def rebuild(metastore: Metastore, found: Found) -> None:
     Raises:
         MetastoreError: It does hold one; nothing was changed.
     """
-    metastore.writer.restore(found.caches, found.shared, found.revision)
+    metastore.dumps.restore(found.caches, found.shared, found.revision)
 
 
 def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles) -> list[Restored]:
@@ -138,14 +138,14 @@ def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles)
     Returns:
         One line for each cache that a rebuild would bring back otherwise than it is.
     """
-    caches = metastore.reader.caches(include_dropped=True)
+    caches = metastore.caches.all(include_dropped=True)
     found = look(_all_roots(caches, roots), files_of)
-    epoch = metastore.reader.mark().epoch
+    epoch = metastore.registry.mark().epoch
     told = {r.id: r for r in found.restored}
     lines = []
     for cache in caches:
         name, mine = cache.qualified_name, told.pop(cache.id, None)
-        published = metastore.reader.published(cache.id)
+        published = metastore.snapshots.published(cache.id)
         version = None if published is None else published.run.cache_version
         if mine is None and cache.dropped_at is not None:
             continue  # nothing would bring it back
@@ -178,8 +178,8 @@ def is_taken_over(metastore: Metastore, roots: Sequence[str], files_of: OpenFile
 
 def outdo(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles) -> None:
     """Have a metastore's next records be newer than all that there are; see `differences`."""
-    caches = metastore.reader.caches(include_dropped=True)
-    metastore.writer.go_above(look(_all_roots(caches, roots), files_of).revision)
+    caches = metastore.caches.all(include_dropped=True)
+    metastore.dumps.go_above(look(_all_roots(caches, roots), files_of).revision)
 
 
 def _all_roots(caches: Iterable[CacheRecord], roots: Sequence[str]) -> list[str]:

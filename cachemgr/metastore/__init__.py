@@ -7,25 +7,15 @@ metastore is opened: who only needs the records, as the offline explain does, st
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cachemgr.metastore.reader import Reader
     from cachemgr.metastore.store import Metastore, open_metastore
-    from cachemgr.metastore.writer import Writer
 
-__all__ = ["Metastore", "Reader", "Writer", "open_metastore"]
-
-
-_MODULES: Final = {
-    "Metastore": "store",
-    "Reader": "reader",
-    "Writer": "writer",
-    "open_metastore": "store",
-}
+__all__ = ["Metastore", "open_metastore"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.store"), name)

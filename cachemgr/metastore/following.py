@@ -3,7 +3,7 @@ given its name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
@@ -12,36 +12,9 @@ from sqlalchemy.orm import Session
 from cachemgr.base_state import TableAt
 from cachemgr.metastore.models import JoinRow, RestrictedTableRow
 from cachemgr.metastore.records import new_id
-from cachemgr.metastore.writes import Writes, bump_revision
 
 
-class FollowingWrites(Writes):
-    """Note down which tables have taken the places of others."""
-
-    def follow_tables(self, tables: Iterable[TableAt], left: Collection[str]) -> bool:
-        """Extend the marks of restricted tables to those that have taken their names or places,
-        and point the declared joins to the tables that their names stand for now.
-
-        A mark is only ever added: what was restricted before stays so.
-
-        Args:
-            tables: Base tables as a definition's names stand for them now.
-            left: Places that lost their name to one of these; a join of a table that lies there
-                still, as far as is known, stays where it is.
-
-        Returns:
-            Whether that was news.
-        """
-        found = sorted(tables, key=lambda t: (t.location, t.name))
-        with self._transaction() as session:
-            news = sum([_mark(session, table) for table in found])
-            news += sum([_point_joins(session, table, left) for table in found])
-            if news:
-                bump_revision(session)
-            return bool(news)
-
-
-def _mark(session: Session, table: TableAt) -> bool:
+def follow_mark(session: Session, table: TableAt) -> bool:
     rows = session.scalars(select(RestrictedTableRow).order_by(RestrictedTableRow.restricted_at))
     marks = [
         row
@@ -69,7 +42,7 @@ def _mark(session: Session, table: TableAt) -> bool:
     return True
 
 
-def _point_joins(session: Session, table: TableAt, left: Collection[str]) -> int:
+def point_joins(session: Session, table: TableAt, left: Collection[str]) -> int:
     news = 0
     for row in session.scalars(select(JoinRow)):
         for side in ("left", "right"):

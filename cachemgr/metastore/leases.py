@@ -11,8 +11,8 @@ from sqlalchemy import or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from cachemgr.metastore.models import LeaseRow, RefreshRunRow
-from cachemgr.metastore.reads import database_moment
 from cachemgr.metastore.records import RefreshRunRecord, as_utc
+from cachemgr.metastore.transactions import database_moment
 from cachemgr.vocabulary import RunState
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from cachemgr.metastore.models import CacheRow, RefreshRunRow
+from cachemgr.metastore.record_rows import PLAIN_CLAUSES
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import (
     masked,
@@ -18,8 +19,6 @@ from cachemgr.secrets import (
     secret_places,
 )
 
-_LOCATION_GIVEN = "location"
-
 
 def masked_cache(cache: CacheRecord) -> CacheRecord:
     """A cache for showing.
@@ -27,17 +26,11 @@ def masked_cache(cache: CacheRecord) -> CacheRecord:
     Args:
         cache: As it is stored.
     """
-    given = cache.context.get(_LOCATION_GIVEN)
-    context: dict[str, Any] = dict(cache.context)
-    if given is not None:
-        context[_LOCATION_GIVEN] = masked(str(given))
     return replace(
         cache,
         definition=masked_sql(cache.definition),
-        comment=None if cache.comment is None else masked(cache.comment),
+        spec=cache.spec.masked(),
         location=masked(cache.location),
-        context=context,
-        properties=masked_properties(cache.properties),
         settings=masked_properties(cache.settings),
         damaged=None if cache.damaged is None else masked(cache.damaged),
     )
@@ -69,7 +62,8 @@ def masked_rows(rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict
     """
     found = {name: [dict(row) for row in values] for name, values in rows.items()}
     for row in found.get(CacheRow.__tablename__, ()):
-        row["comment"] = None if row["comment"] is None else masked(row["comment"])
+        for name in PLAIN_CLAUSES & row.keys():
+            row[name] = masked(row[name]) if isinstance(row[name], str) else row[name]
         row["properties"] = masked_properties(row["properties"] or {})
     for row in found.get(RefreshRunRow.__tablename__, ()):
         for name in ("error", "reason"):
@@ -85,12 +79,9 @@ def held_secrets(caches: Iterable[CacheRecord]) -> tuple[str, ...]:
     """
     found = []
     for cache in caches:
-        texts = {
-            "the SELECT": cache.definition,
-            "COMMENT": cache.comment or "",
-            "LOCATION": str(cache.context.get(_LOCATION_GIVEN) or cache.location),
-        }
-        places = secret_places(texts, cache.properties)
+        texts = {"the SELECT": cache.definition, **cache.spec.texts}
+        texts.setdefault("LOCATION", cache.location)
+        places = secret_places(texts, cache.spec.properties)
         if places:
             found.append(f"cache {cache.qualified_name}: {', '.join(places)}")
     return tuple(found)

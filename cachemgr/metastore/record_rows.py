@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final
 
 from cachemgr.base_state import BaseState
+from cachemgr.cache_spec import (
+    SPEC_FIELDS,
+    CacheSpec,
+    RefreshPolicy,
+    freshness_of,
+    trigger_json,
+    trigger_of,
+)
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -47,9 +55,17 @@ _OWN_FIELDS = frozenset(
         "damaged",
     }
 )
-CACHE_FIELDS: frozenset[str] = (
-    frozenset(field.name for field in fields(CacheRecord)) - _OWN_FIELDS - {"id"}
+_LOCATION_GIVEN: Final = "location"
+"""In a row's context: LOCATION as it was given."""
+
+_CHANGEABLE: Final = frozenset(SPEC_FIELDS) - {"location"}
+PLAIN_CLAUSES: Final = _CHANGEABLE - {"partitioned_by", "refresh", "freshness"}
+"""Of `CacheSpec` the fields that are stored as they are, in columns of their names."""
+
+_RECORD_FIELDS: Final = (
+    frozenset(field.name for field in fields(CacheRecord)) - _OWN_FIELDS - {"id", "spec", "context"}
 )
+CACHE_FIELDS: Final = _RECORD_FIELDS | _CHANGEABLE
 
 # a session that starts reads some for each cache: as plain columns they come in a third of the time
 TABLE_COLUMNS: Final = tuple(
@@ -63,24 +79,16 @@ def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
         id=row.id,
         namespace=row.namespace,
         name=row.name,
-        comment=row.comment,
         definition=row.definition,
         definition_hash=row.definition_hash,
-        context=row.context,
+        spec=spec_of(row),
+        context={k: v for k, v in row.context.items() if k != _LOCATION_GIVEN},
         settings=row.settings,
         plan=row.plan if with_plan else None,
         plan_version=row.plan_version,
         columns=tuple(ColumnRecord(*column) for column in row.columns),
-        partition_by=tuple(row.partition_by),
-        cluster_by=tuple(row.cluster_by),
         depends_on=tuple(row.depends_on or ()),
         location=row.location,
-        properties=row.properties,
-        refresh_trigger=row.refresh_trigger,
-        refresh_mode=RefreshMode(row.refresh_mode),
-        freshness=FreshnessKind(row.freshness),
-        max_staleness_seconds=row.max_staleness_seconds,
-        rewrite_enabled=row.rewrite_enabled,
         paused=row.paused,
         narrowed=row.narrowed,
         owner=row.owner,
@@ -94,11 +102,32 @@ def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
     )
 
 
+def spec_of(row: CacheRow) -> CacheSpec:
+    """Read what was declared of a cache."""
+    plain = {name: _as_declared(getattr(row, name)) for name in PLAIN_CLAUSES}
+    return CacheSpec(
+        partitioned_by=tuple(row.partition_by),
+        location=row.context.get(_LOCATION_GIVEN),
+        refresh=RefreshPolicy(trigger_of(row.refresh_trigger), RefreshMode(row.refresh_mode)),
+        freshness=freshness_of(FreshnessKind(row.freshness), row.max_staleness_seconds),
+        **plain,
+    )
+
+
+def _as_declared(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def cache_row(record: CacheRecord, now: datetime, revision: int) -> CacheRow:
     """Build the row of a new cache."""
-    values = cache_values({name: getattr(record, name) for name in CACHE_FIELDS})
+    spec = {name: getattr(record.spec, name) for name in _CHANGEABLE}
+    # LOCATION as it was given has no column of its own; behind these two, as it always stood
+    first = {k: record.context[k] for k in ("catalog", "schema") if k in record.context}
+    context = {**first, _LOCATION_GIVEN: record.spec.location, **record.context}
+    values = cache_values({name: getattr(record, name) for name in _RECORD_FIELDS} | spec)
     return CacheRow(
         id=record.id,
+        context=context,
         created_at=now,
         updated_at=now,
         version=1,
@@ -109,10 +138,10 @@ def cache_row(record: CacheRecord, now: datetime, revision: int) -> CacheRow:
 
 
 def cache_values(changed: dict[str, Any]) -> dict[str, Any]:
-    """Turn fields of a record into columns of its row.
+    """Turn fields of a record, or of what was declared, into columns of its row.
 
     Args:
-        changed: Field to value, as in `CacheRecord`.
+        changed: Field to value, as in `CacheRecord` and `CacheSpec`.
 
     Returns:
         Column to value.
@@ -123,19 +152,34 @@ def cache_values(changed: dict[str, Any]) -> dict[str, Any]:
     wrong = sorted(set(changed) - CACHE_FIELDS)
     if wrong:
         raise TypeError(f"a cache's {', '.join(wrong)} cannot be set; {sorted(CACHE_FIELDS)} can")
-    values = dict(changed)
-    for name in ("partition_by", "cluster_by", "depends_on"):
-        if name in values:
-            values[name] = list(values[name])
-    for name in ("context", "settings", "properties", "refresh_trigger"):
-        if name in values:
-            values[name] = dict(values[name])
-    if "columns" in values:
-        values["columns"] = [[c.name, c.type, c.nullable] for c in values["columns"]]
+    values: dict[str, Any] = {}
+    for name, value in changed.items():
+        values |= _COLUMNS[name](value) if name in _COLUMNS else {name: _as_stored(value)}
     for name in ("name", "namespace"):
         if name in values:
             values[f"{name}_key"] = name_key(values[name])
     return values
+
+
+def _as_stored(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+# What is not stored in a column of its own name, or not as it is.
+_COLUMNS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "partitioned_by": lambda columns: {"partition_by": list(columns)},
+    "refresh": lambda policy: {
+        "refresh_trigger": trigger_json(policy.trigger),
+        "refresh_mode": policy.mode.value,
+    },
+    "freshness": lambda promise: {
+        "freshness": promise.kind.value,
+        "max_staleness_seconds": promise.max_staleness_seconds,
+    },
+    "columns": lambda columns: {"columns": [[c.name, c.type, c.nullable] for c in columns]},
+}
 
 
 def set_record(row: GroupingSetRow) -> GroupingSetRecord:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from cachemgr.base_state import BaseState
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.roles import Role
 from cachemgr.vocabulary import (
-    FreshnessKind,
     JoinState,
     Origin,
     Outcome,
@@ -93,7 +93,10 @@ class ColumnRecord:
 
 @dataclass(frozen=True)
 class CacheRecord:
-    """A relational cache. `depends_on` are the ids of the caches that its definition names.
+    """A relational cache.
+
+    `spec` is what was declared of it beside its name and SELECT, `depends_on` are the ids of the
+    caches that its definition names.
 
     `damaged` says what is wrong with its files; None if nothing is known to be.
 
@@ -108,20 +111,12 @@ class CacheRecord:
     location: str
     columns: tuple[ColumnRecord, ...] = ()
     id: str = field(default_factory=new_id)
-    comment: str | None = None
+    spec: CacheSpec = field(default_factory=CacheSpec)
     context: Json = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     plan: Json | None = None
     plan_version: str | None = None
-    partition_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    refresh_trigger: Json = field(default_factory=lambda: {"kind": "ON_DEMAND"})
-    refresh_mode: RefreshMode = RefreshMode.AUTO
-    freshness: FreshnessKind = FreshnessKind.STRICT
-    max_staleness_seconds: int | None = None
-    rewrite_enabled: bool = True
     paused: bool = False
     owner: str | None = None
     narrowed: bool = False
@@ -491,75 +486,3 @@ class LeaseRecord:
     holder: str | None
     token: int
     expires_at: datetime | None
-
-
-@dataclass(frozen=True)
-class RegistryEntry:
-    """All that a session needs of one cache to match against it.
-
-    A published cache comes without the plan of its definition: that of its refresh counts.
-    """
-
-    cache: CacheRecord
-    grouping_sets: tuple[GroupingSetRecord, ...]
-    published: SnapshotRecord | None
-    grants: frozenset[str]
-
-
-@dataclass(frozen=True)
-class RegistryState:
-    """The caches that changed after a revision, and the whole of the joins, as of one moment.
-
-    Args:
-        revision: The revision this state stands at.
-        entries: Live caches changed since the revision asked for.
-        live_ids: Every live cache: what a session holds besides them is to be forgotten.
-        joins: All record-preserving joins.
-        restricted: All restricted base tables.
-        principal: Whom the service told it to; None of a metastore, which does not know.
-    """
-
-    revision: int
-    entries: tuple[RegistryEntry, ...]
-    live_ids: frozenset[str]
-    joins: tuple[JoinRecord, ...]
-    restricted: tuple[RestrictedTable, ...] = ()
-    principal: str | None = None
-
-
-@dataclass(frozen=True)
-class RegistryMark:
-    """Where a registry stands.
-
-    Args:
-        epoch: Which metastore's it is; revisions of two do not compare.
-        revision: The counter that moves with each change.
-    """
-
-    epoch: str
-    revision: int
-
-
-@dataclass(frozen=True)
-class CatalogPage:
-    """A portion of what was granted to one principal or to everybody, as of one moment.
-
-    Args:
-        mark: That moment.
-        entries: The live caches of this page that are so, by last change.
-        changed: The ids of all caches of this page, dropped ones and those of others included.
-        end: (revision, id) of the last of them, where the next page begins; None if this page
-            reaches `mark`.
-        live: All live caches that are so, on this page or not, and the revisions of their last
-            changes.
-        granted: The ids of the caches that the principal has a grant on.
-        joins: All record-preserving joins.
-    """
-
-    mark: RegistryMark
-    entries: tuple[RegistryEntry, ...]
-    changed: tuple[str, ...]
-    end: tuple[int, str] | None
-    live: Mapping[str, int]
-    granted: frozenset[str]
-    joins: tuple[JoinRecord, ...]

@@ -1,4 +1,4 @@
-"""Opening a metastore: create it if it is empty, refuse it if it is another version's."""
+"""An open metastore. One that is empty is created, one of another version refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from types import TracebackType
 from sqlalchemy import Engine
 
 from cachemgr.errors import ErrorCode, MetastoreError
+from cachemgr.metastore.caches import Caches
+from cachemgr.metastore.clock import Clock
+from cachemgr.metastore.commit_numbers import CommitNumbers
 from cachemgr.metastore.database import (
     DEFAULT_BUSY_SECONDS,
     check_sqlite_file,
@@ -17,20 +20,66 @@ from cachemgr.metastore.database import (
     translated,
     use_wal,
 )
+from cachemgr.metastore.decisions import Decisions
+from cachemgr.metastore.dumps import Dumps
 from cachemgr.metastore.file_access import make_private
+from cachemgr.metastore.grants import Grants
+from cachemgr.metastore.idempotency import Idempotency
+from cachemgr.metastore.joins import Joins
 from cachemgr.metastore.migrate import create_if_empty, is_empty, verify
-from cachemgr.metastore.reader import Reader
-from cachemgr.metastore.writer import Writer
+from cachemgr.metastore.queue import Queue
+from cachemgr.metastore.refreshes import Refreshes
+from cachemgr.metastore.registry import Registry
+from cachemgr.metastore.schedules import Schedules
+from cachemgr.metastore.snapshots import Snapshots
+from cachemgr.metastore.tables import Tables
+from cachemgr.metastore.tokens import Tokens
+from cachemgr.metastore.transactions import Transactions
 
 
 @dataclass(frozen=True)
 class Metastore:
-    """An open metastore: questions go to `reader`, changes to `writer`."""
+    """An open metastore, by its parts. Each method of a part is one transaction.
+
+    Attributes:
+        url: Where it is, with its password.
+        engine: The database.
+        transactions: Those of all parts.
+        caches: The caches with their grouping sets.
+        grants: Who may use a cache.
+        refreshes: Refresh runs and their leases.
+        commit_numbers: The numbers of commits to the caches' tables.
+        snapshots: What refreshes read, and what caches serve from.
+        queue: Refreshes that wait for a worker.
+        schedules: What the scheduler knows of each cache.
+        joins: The record-preserving joins.
+        tables: Base tables, and which of them are restricted.
+        registry: All that matching needs, at one revision.
+        decisions: The log of decisions about queries.
+        tokens: Bearer tokens of the service.
+        idempotency: Answers to repeated requests.
+        dumps: What a rebuild needs, and the rebuild.
+        clock: The database's clock.
+    """
 
     url: str
-    reader: Reader
-    writer: Writer
     engine: Engine
+    transactions: Transactions
+    caches: Caches
+    grants: Grants
+    refreshes: Refreshes
+    commit_numbers: CommitNumbers
+    snapshots: Snapshots
+    queue: Queue
+    schedules: Schedules
+    joins: Joins
+    tables: Tables
+    registry: Registry
+    decisions: Decisions
+    tokens: Tokens
+    idempotency: Idempotency
+    dumps: Dumps
+    clock: Clock
 
     def close(self) -> None:
         """Give all connections back."""
@@ -95,5 +144,24 @@ def open_metastore(
     except BaseException:
         engine.dispose()
         raise
-    where = target.render_as_string(hide_password=False)
-    return Metastore(where, Reader(engine, target), Writer(engine, target), engine)
+    transactions = Transactions(engine, target)
+    return Metastore(
+        url=target.render_as_string(hide_password=False),
+        engine=engine,
+        transactions=transactions,
+        caches=Caches(transactions),
+        grants=Grants(transactions),
+        refreshes=Refreshes(transactions),
+        commit_numbers=CommitNumbers(transactions),
+        snapshots=Snapshots(transactions),
+        queue=Queue(transactions),
+        schedules=Schedules(transactions),
+        joins=Joins(transactions),
+        tables=Tables(transactions),
+        registry=Registry(transactions),
+        decisions=Decisions(transactions),
+        tokens=Tokens(transactions),
+        idempotency=Idempotency(transactions),
+        dumps=Dumps(transactions),
+        clock=Clock(transactions),
+    )

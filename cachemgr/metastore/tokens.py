@@ -1,40 +1,34 @@
-"""Who may ask the service: bearer tokens; and what repeated requests are answered with."""
+"""Who may ask the service: bearer tokens."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import delete, select, true, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select, true
 
 from cachemgr.errors import ConfigurationError, ErrorCode, NotFoundError
-from cachemgr.metastore.models import IdempotencyRow, TokenRow
-from cachemgr.metastore.reads import Reads, database_moment
-from cachemgr.metastore.records import Repeated, TokenRecord, new_id
-from cachemgr.metastore.writes import Writes
+from cachemgr.metastore.models import TokenRow
+from cachemgr.metastore.records import TokenRecord, new_id
+from cachemgr.metastore.transactions import Part, database_moment
 from cachemgr.roles import Role, check_principal
 
 PREFIX: Final = "cachemgr"
-KEY_HOURS: Final = 24
-# Who carries a request out says so all the while; one that nobody did for so long was cut off.
-KEY_ABANDONED_SECONDS: Final = 30
 
 
-class AccessReads(Reads):
-    """Look tokens up."""
+class Tokens(Part):
+    """Look tokens up; give them out and revoke them."""
 
-    def tokens(self) -> tuple[TokenRecord, ...]:
+    def all(self) -> tuple[TokenRecord, ...]:
         """All tokens, revoked and expired ones included, oldest first."""
         with self._session() as session:
             rows = session.scalars(select(TokenRow).order_by(TokenRow.created_at, TokenRow.id))
             return tuple(_record(row) for row in rows)
 
-    def has_tokens(self, role: Role | None = None) -> bool:
+    def has_any(self, role: Role | None = None) -> bool:
         """Whether there is a token that is good now.
 
         Args:
@@ -45,7 +39,7 @@ class AccessReads(Reads):
             now = database_moment(session)
             return any(_good(row, now) for row in session.scalars(select(TokenRow).where(of_role)))
 
-    def had_tokens(self) -> bool:
+    def had_any(self) -> bool:
         """Whether there ever was a token: to revoke the last one must not let everybody in."""
         with self._session() as session:
             return session.scalar(select(TokenRow.id).limit(1)) is not None
@@ -54,7 +48,7 @@ class AccessReads(Reads):
         """Whose token this is.
 
         Args:
-            token: As `create_token` gave it out.
+            token: As `create` gave it out.
 
         Returns:
             The token; None if it is unknown, expired or revoked.
@@ -68,11 +62,7 @@ class AccessReads(Reads):
                 return None
             return _record(row) if _good(row, database_moment(session)) else None
 
-
-class AccessWrites(Writes):
-    """Give out and revoke tokens; remember answers."""
-
-    def create_token(
+    def create(
         self, principal: str, role: Role, *, expires_in: timedelta | None = None
     ) -> tuple[TokenRecord, str]:
         """Give out a token.
@@ -106,7 +96,7 @@ class AccessWrites(Writes):
             session.flush()
             return _record(row), f"{PREFIX}_{row.id}_{secret}"
 
-    def revoke_token(self, token_id: str) -> TokenRecord:
+    def revoke(self, token_id: str) -> TokenRecord:
         """Make a token void from now on.
 
         Args:
@@ -128,82 +118,6 @@ class AccessWrites(Writes):
             row.revoked_at = row.revoked_at or self._moment(session, None)
             session.flush()
             return _record(row)
-
-    def begin_request(self, principal: str, key: str, request: str) -> Repeated:
-        """Note that a request is being carried out, unless it was before.
-
-        Args:
-            principal: Who sends it.
-            key: The key under which it may be repeated.
-            request: A digest of what is asked.
-
-        Returns:
-            What is known under the key.
-        """
-        with self._transaction() as session:
-            now = self._moment(session, None)
-            session.execute(
-                delete(IdempotencyRow).where(
-                    IdempotencyRow.created_at < now - timedelta(hours=KEY_HOURS)
-                )
-            )
-            found = session.get(IdempotencyRow, (principal, key), with_for_update=True)
-            if found is not None and found.status is None and found.request == request:
-                if found.created_at < now - timedelta(seconds=KEY_ABANDONED_SECONDS):
-                    found.created_at = now
-                    return Repeated(True, again=True)
-            if found is not None:
-                return Repeated(False, found.request == request, found.status, found.body)
-            try:
-                with session.begin_nested():
-                    session.add(
-                        IdempotencyRow(
-                            principal=principal, key=key, request=request, created_at=now
-                        )
-                    )
-            except IntegrityError:  # another replica was quicker
-                return Repeated(False)
-            return Repeated(True)
-
-    def keep_request(self, principal: str, key: str) -> None:
-        """Say that a request is still being carried out.
-
-        Args:
-            principal: Who sent it.
-            key: Its key.
-        """
-        with self._transaction() as session:
-            session.execute(
-                update(IdempotencyRow)
-                .where(
-                    IdempotencyRow.principal == principal,
-                    IdempotencyRow.key == key,
-                    IdempotencyRow.status.is_(None),
-                )
-                .values(created_at=self._moment(session, None))
-            )
-
-    def end_request(
-        self, principal: str, key: str, status: int | None, body: Mapping[str, Any] | None
-    ) -> None:
-        """Remember the answer of a request.
-
-        Args:
-            principal: Who sent it.
-            key: Its key.
-            status: The answer's status; None forgets the key, so that it may be tried again.
-            body: The answer's body.
-        """
-        mine = (IdempotencyRow.principal == principal, IdempotencyRow.key == key)
-        with self._transaction() as session:
-            if status is None:
-                session.execute(delete(IdempotencyRow).where(*mine))
-                return
-            session.execute(
-                update(IdempotencyRow)
-                .where(*mine)
-                .values(status=status, body=None if body is None else dict(body))
-            )
 
 
 def _digest(secret: str) -> str:

@@ -1,53 +1,20 @@
-"""What the writers of the metastore share: one transaction a method, and the revision."""
+"""What the parts of the metastore do in each other's transactions when they write: move the
+revision, change a schedule, look a live cache up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import URL, Engine, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ErrorCode, MetastoreError, NotFoundError
-from cachemgr.metastore.database import translated, writing
 from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
-from cachemgr.metastore.reads import database_moment
-from cachemgr.metastore.records import as_utc
+from cachemgr.metastore.transactions import CHANGED
 
-_CHANGED = "registry changed"
 # Where a metastore goes on from a copy, its numbers go on so far above: some may have been given
 # out since, and one used twice would let a writer of the lost metastore pass for one of the new.
 GAP: Final = 1000
-
-
-def _nothing() -> None:
-    pass
-
-
-class Writes:
-    """Opens transactions that write; all of a method is stored, or nothing is."""
-
-    def __init__(self, engine: Engine, url: URL) -> None:
-        self._engine = writing(engine)
-        self._url = url
-        # Called when what sessions match has changed, and is stored.
-        self.after_change: Callable[[], None] = _nothing
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Session]:
-        with translated(self._url), Session(self._engine) as session:
-            with session.begin():
-                yield session
-            changed = session.info.get(_CHANGED, False)
-        if changed:
-            self.after_change()
-
-    @staticmethod
-    def _moment(session: Session, now: datetime | int | None) -> datetime:
-        """`now`, or this moment by the database's clock: the one that all replicas share."""
-        return database_moment(session) if now is None else as_utc(now)
 
 
 def bump_revision(session: Session, cache_id: str | None = None) -> int:
@@ -77,7 +44,7 @@ def bump_revision(session: Session, cache_id: str | None = None) -> int:
             ErrorCode.METASTORE_DAMAGED,
             "the table registry_revision is empty: restore the metastore from a backup",
         )
-    session.info[_CHANGED] = True
+    session.info[CHANGED] = True
     if cache_id is not None:
         session.execute(
             update(CacheRow)

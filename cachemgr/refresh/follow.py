@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import current_states
+from cachemgr.metastore.joins import Joins
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 
@@ -39,8 +40,8 @@ def follow_tables(
         for place, name in _before(cache, published)
         if named.get(name.lower(), place) != place
     }
-    left |= _gone(spark, metastore, named, left)
-    metastore.writer.follow_tables(found, left)
+    left |= _gone(spark, metastore.joins, named, left)
+    metastore.tables.follow(found, left)
 
 
 def _before(cache: CacheRecord, published: SnapshotRecord | None) -> Iterable[tuple[str, str]]:
@@ -50,13 +51,11 @@ def _before(cache: CacheRecord, published: SnapshotRecord | None) -> Iterable[tu
         yield from ((table.location, table.name) for table in published.tables)
 
 
-def _gone(
-    spark: SparkSession, metastore: Metastore, named: Mapping[str, str], left: set[str]
-) -> set[str]:
+def _gone(spark: SparkSession, joins: Joins, named: Mapping[str, str], left: set[str]) -> set[str]:
     """The places of joins' tables that lie elsewhere now and of which nothing is left there."""
     places = {
         side.location
-        for join in metastore.reader.joins()
+        for join in joins.all()
         for side in (join.left, join.right)
         if named.get(side.name.lower(), side.location) != side.location
     } - left

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from cachemgr.errors import CacheManagerError, ErrorCode, LeaseLostError, RefreshError
 from cachemgr.metastore.records import RefreshRunRecord
-from cachemgr.metastore.store import Metastore
+from cachemgr.metastore.refreshes import Refreshes
 from cachemgr.refresh.job import Clock
 
 _MOST_SECONDS = 5.0
@@ -23,7 +23,7 @@ class Heartbeat:
     whether the lease still holds when the result is published, and the metastore decides that.
 
     Args:
-        metastore: Where the lease is.
+        refreshes: Where the lease is.
         run: The run that holds it.
         now: The clock.
         lease_seconds: How long the lease lasts without being renewed.
@@ -33,14 +33,14 @@ class Heartbeat:
 
     def __init__(
         self,
-        metastore: Metastore,
+        refreshes: Refreshes,
         run: RefreshRunRecord,
         *,
         now: Clock,
         lease_seconds: float,
         interrupt: Callable[[], None] = lambda: None,
     ) -> None:
-        self._metastore = metastore
+        self._refreshes = refreshes
         self._run = run
         self._now = now
         self._seconds = lease_seconds
@@ -58,10 +58,10 @@ class Heartbeat:
         run = self._run
         while not self._over.wait(min(_MOST_SECONDS, self._seconds / 3)):
             try:
-                self._metastore.writer.renew_lease(
+                self._refreshes.renew_lease(
                     run.cache_id, run.fencing_token, now=self._now(), lease_seconds=self._seconds
                 )
-                if not self._metastore.reader.cancel_requested(run.id):
+                if not self._refreshes.cancel_requested(run.id):
                     continue
                 self._stopped = RefreshError(
                     ErrorCode.REFRESH_CANCELLED,

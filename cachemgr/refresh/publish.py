@@ -63,7 +63,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         facts["source"] = source_json(progress.source)
     if progress.built is not None and job.plan.is_cube:
         facts["sets"] = progress.built.sources(job.plan)
-    return job.metastore.writer.publish_refresh(
+    return job.metastore.refreshes.publish(
         progress.run.id,
         progress.run.fencing_token,
         Publication(
@@ -129,7 +129,7 @@ def _groups(job: Job, plan: CachePlan) -> dict[str, int]:
 
 def _join_facts(job: Job, progress: Progress) -> dict[str, Any]:
     return {
-        "joins_declared": joins_text(declared_joins(job.metastore, job.plan)),
+        "joins_declared": joins_text(declared_joins(job.metastore.joins, job.plan)),
         CHECKED_UNDER_SETTINGS: True,
         "joins": [j.name for j in progress.joins or ()],
         BROKEN_JOINS: dict(progress.broken),
@@ -151,13 +151,13 @@ def publish_again(job: Job, progress: Progress, *, unchanged: bool = False) -> R
     # what that run says of itself is not what this one does
     facts = {**snapshot.run.facts, **published(progress.run.facts, None).to_facts()}
     facts.pop(READ_AT, None)
-    if progress.joins is not None or not declared_joins(job.metastore, job.plan):
+    if progress.joins is not None or not declared_joins(job.metastore.joins, job.plan):
         plan = replace(plan, joins=progress.joins or ())
         facts |= _join_facts(job, progress)
     version = progress.version
     assert version is not None
     move_validations(job.metastore, job.plan, snapshot.tables, job.tables)
-    return job.metastore.writer.publish_refresh(
+    return job.metastore.refreshes.publish(
         progress.run.id,
         progress.run.fencing_token,
         Publication(

@@ -35,7 +35,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
     """
     newest = head(job.session, job.table.location)
     adoptable = _adoptable(job, run)
-    joins = declared_joins(job.metastore, job.plan)
+    joins = declared_joins(job.metastore.joins, job.plan)
     wanted = tuple(j.as_fact(validated=is_checked(j)) for j in joins)
     return RefreshRequest(
         cache=job.name,
@@ -74,16 +74,14 @@ def _past(job: Job) -> tuple[PastRun, ...]:
     """What past refreshes took, where some change is to be weighed against everything."""
     if all(found.kind is ChangeKind.SAME for found in job.changes.values()):
         return ()
-    records = job.metastore.reader.refreshes(
-        job.cache.id, limit=REMEMBERED, state=RunState.PUBLISHED
-    )
+    records = job.metastore.refreshes.of(job.cache.id, limit=REMEMBERED, state=RunState.PUBLISHED)
     return past_runs(records, DELTA_WAYS)
 
 
 def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
     """Whether the refresh before this one added a delta, or found one written, and failed; a
     storage that could not be asked meanwhile says nothing of that way."""
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=_RECENT)
+    recent = job.metastore.refreshes.of(job.cache.id, limit=_RECENT)
     others = (r for r in recent if run is None or r.id != run.id)
     away = f"[{ErrorCode.STORAGE_UNAVAILABLE}]"
     before = next((r for r in others if not (r.error or "").startswith(away)), None)
@@ -106,7 +104,7 @@ def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
     """The refresh before this one, if it ended without publishing and nobody was fenced in
     between.
     """
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=_RECENT)
+    recent = job.metastore.refreshes.of(job.cache.id, limit=_RECENT)
     # one cancelled before it began never held the lease
     before = [r for r in recent if r.fencing_token and (run is None or r.id != run.id)]
     if not before or before[0].state not in (

@@ -2,7 +2,7 @@
 
 Order is what keeps a crash harmless: the commit is written, read back and measured before the
 metastore learns of it, and hits read the published version alone. Whatever happens before
-`publish_refresh` leaves the last snapshot serving.
+`Refreshes.publish` leaves the last snapshot serving.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from cachemgr.errors import (
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
+from cachemgr.metastore.caches import Caches
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.account import refused
@@ -118,15 +119,15 @@ def run_refresh(
         LeaseLostError: The lease was taken over; nothing was published.
         RefreshError: It failed; the snapshot before keeps serving.
     """
-    cache = _cache(metastore, cache_id)
+    cache = _cache(metastore.caches, cache_id)
 
     def once() -> RefreshRunRecord:
-        run = metastore.writer.start_refresh(
+        run = metastore.refreshes.start(
             cache_id,
             holder,
             now=now(),
             lease_seconds=lease_seconds,
-            mode=mode or cache.refresh_mode.value,
+            mode=mode or cache.spec.refresh.mode.value,
             reason=NOT_PLANNED,
         )
         return run_claimed(
@@ -169,10 +170,10 @@ def run_claimed(
     Raises:
         RefreshError: Also `REFRESH_CANCELLED`, if somebody cancelled it.
     """
-    cache = _cache(metastore, run.cache_id)
+    cache = _cache(metastore.caches, run.cache_id)
     tag = f"cachemgr-refresh-{run.id}"
     beat = Heartbeat(
-        metastore,
+        metastore.refreshes,
         run,
         now=now,
         lease_seconds=lease_seconds,
@@ -185,10 +186,10 @@ def run_claimed(
                 spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint, run
             )
             # for those who match texts without a Spark
-            metastore.writer.note_tables(job.tables)
+            metastore.tables.note(job.tables)
             follow_tables(job.session, metastore, cache, job.published, job.tables)
             put_back = _catch_up(job)
-            asked = mode or cache.refresh_mode.value
+            asked = mode or cache.spec.refresh.mode.value
             plan = plan_refresh(request_of(job, asked, run))
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
             try:
@@ -204,9 +205,7 @@ def run_claimed(
             _interrupt(spark, tag)
             why = f"[{ErrorCode.REFRESH_CANCELLED}] interrupted, as by Ctrl-C"
             with suppress(CacheManagerError):  # the lease may be lost
-                metastore.writer.fail_refresh(
-                    run.id, run.fencing_token, why, now=now(), cancelled=True
-                )
+                metastore.refreshes.fail(run.id, run.fencing_token, why, now=now(), cancelled=True)
             raise
         except Exception as error:
             if jvm_is_gone(spark, error):
@@ -224,8 +223,8 @@ def run_claimed(
             if isinstance(told, NotIncremental):
                 with suppress(CacheManagerError):  # the lease may be lost
                     facts = refused(told.why).to_facts()
-                    metastore.writer.update_refresh(run.id, run.fencing_token, facts=facts)
-            metastore.writer.fail_refresh(
+                    metastore.refreshes.update(run.id, run.fencing_token, facts=facts)
+            metastore.refreshes.fail(
                 run.id, run.fencing_token, str(told), now=now(), cancelled=_is_cancelled(told)
             )
             if told is error:
@@ -282,18 +281,18 @@ def explain_refresh(
         NotFoundError: There is no such cache.
         RefreshError: It could not be refreshed, with the reason.
     """
-    cache = _cache(metastore, cache_id)
+    cache = _cache(metastore.caches, cache_id)
     try:
         job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, lambda step: None)
     except CacheManagerError:
         raise
     except Exception as error:
         raise _told(cache, error) from error
-    return plan_refresh(request_of(job, mode or cache.refresh_mode.value, None))
+    return plan_refresh(request_of(job, mode or cache.spec.refresh.mode.value, None))
 
 
-def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
-    cache = metastore.reader.cache_by_id(cache_id)
+def _cache(caches: Caches, cache_id: str) -> CacheRecord:
+    cache = caches.get(cache_id)
     if cache is None or cache.dropped_at is not None:
         raise NotFoundError(
             ErrorCode.CACHE_NOT_FOUND,
@@ -331,10 +330,10 @@ def _prepare(
 ) -> Job:
     session = own_session(spark, cache.settings)
     refuse_readers_filter(session)
-    published = metastore.reader.published(cache.id)
+    published = metastore.snapshots.published(cache.id)
     damage = damage_of(session, cache, published)
     if run is not None and published is not None and cache.damaged and not damage.what:
-        metastore.writer.lift_damage(cache.id, published.run.id, cache.damaged)
+        metastore.snapshots.lift_damage(cache.id, published.run.id, cache.damaged)
     cache = placed(cache, damage, None if run is None else run.fencing_token)
     _check_place(session, cache)
     plan, tables = _pinned(session, cache, published, replan)
@@ -349,7 +348,7 @@ def _prepare(
         session=session,
         cache=cache,
         plan=plan,
-        spec=spec_hash(plan, cache.settings, cache.partition_by, cache.cluster_by),
+        spec=spec_hash(plan, cache.settings, cache.spec.partitioned_by, cache.spec.cluster_by),
         table=table_spec(cache, plan, drop_grace_seconds),
         tables=tables,
         sources=find_sources(session, metastore, cache, plan, tables),
@@ -408,7 +407,7 @@ def _catch_up(job: Job) -> str:
     if newest is None:
         return ""
     number = last_number(job.session, job.table.location, job.cache.id, newest.version)
-    if not job.metastore.writer.catch_up(job.cache.id, number):
+    if not job.metastore.commit_numbers.catch_up(job.cache.id, number):
         return ""
     said = (
         f"the log at {job.table.location} holds commit {number}, which this metastore never gave "

@@ -19,7 +19,9 @@ from cachemgr.base_state import TableAt, versions_of
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import agree
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
+from cachemgr.metastore.records import CacheRecord, JoinRecord
+from cachemgr.metastore.refreshes import Refreshes
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve
@@ -74,13 +76,12 @@ def find_sources(
     """
     if not cache.depends_on:
         return ()
-    reader = metastore.reader
-    ids = sources_of({**reader.dependencies(), cache.id: cache.depends_on}, cache.id)
-    joins = reader.joins() if ids else ()
-    failed = _failed_source(metastore, cache)
+    ids = sources_of({**metastore.caches.dependencies(), cache.id: cache.depends_on}, cache.id)
+    joins = metastore.joins.all() if ids else ()
+    failed = _failed_source(metastore.refreshes, cache)
     found: list[Source | SourceOffer] = []
     for source_id in ids:
-        record = reader.cache_by_id(source_id)
+        record = metastore.caches.get(source_id)
         if record is None:
             continue
         if source_id == failed:
@@ -90,9 +91,9 @@ def find_sources(
     return tuple(found)
 
 
-def _failed_source(metastore: Metastore, cache: CacheRecord) -> str | None:
+def _failed_source(refreshes: Refreshes, cache: CacheRecord) -> str | None:
     """The cache that the last refresh read, if that failed: another way is tried then."""
-    runs = [r for r in metastore.reader.refreshes(cache.id, limit=5) if r.state != RunState.RUNNING]
+    runs = [r for r in refreshes.of(cache.id, limit=5) if r.state != RunState.RUNNING]
     if not runs or runs[0].state is not RunState.FAILED:
         return None
     return next((str(s["source"]) for s in runs[0].stages if s.get("source")), None)
@@ -107,9 +108,8 @@ def _source(
     tables: Sequence[TableAt],
     joins: Iterable[JoinRecord],
 ) -> Source | SourceOffer:
-    reader = metastore.reader
-    published = reader.published(record.id)
-    entry = RegistryEntry(record, reader.grouping_sets(record.id), published, frozenset())
+    published = metastore.snapshots.published(record.id)
+    entry = RegistryEntry(record, metastore.caches.grouping_sets(record.id), published, frozenset())
     try:
         served = serve(entry, joins, frozenset())
     except (KeyError, TypeError, ValueError):

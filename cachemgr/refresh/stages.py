@@ -98,7 +98,7 @@ def carry_out(
         LeaseLostError: The lease was taken over; nothing was published.
         RefreshError: A stage failed.
     """
-    run = job.metastore.writer.update_refresh(
+    run = job.metastore.refreshes.update(
         run.id,
         run.fencing_token,
         mode=plan.mode,
@@ -135,7 +135,9 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> Refres
     match stage:
         case Unchanged():
             run = progress.run
-            return job.metastore.writer.finish_unchanged(run.id, run.fencing_token, now=job.now())
+            return job.metastore.refreshes.finish_unchanged(
+                run.id, run.fencing_token, now=job.now()
+            )
         case MoveOn(version=version):
             progress.version = version
             job.checkpoint("publishing")
@@ -159,7 +161,7 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
         case PinVersions():
             pass
         case ValidateJoins():
-            joins = declared_joins(job.metastore, job.plan)
+            joins = declared_joins(job.metastore.joins, job.plan)
             progress.joins, progress.broken = check_joins(_checks(job), joins, job.tables)
         case CheckJoins(delta=delta):
             adopted = any(isinstance(each, Adopt) for each in plan.stages)
@@ -216,7 +218,7 @@ def _check_joins(job: Job, delta: Delta, progress: Progress, *, adopted: bool) -
     held = [j for j in before.joins if j.validated]
     progress.joins, progress.broken = check_joins_on_delta(
         _checks(job),
-        declared_joins(job.metastore, job.plan),
+        declared_joins(job.metastore.joins, job.plan),
         held,
         job.tables,
         delta,
@@ -246,8 +248,8 @@ def _build(job: Job, progress: Progress, plain: bool = False) -> Built:
             job.session,
             job.plan,
             job.reads,
-            job.cache.partition_by,
-            job.cache.cluster_by,
+            job.cache.spec.partitioned_by,
+            job.cache.spec.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
             small=small,
             before=None if job.stored is None else job.stored.plan,
@@ -295,7 +297,7 @@ def _adopt(job: Job, stage: Adopt, progress: Progress) -> None:
     progress.commit, progress.version = commit, stage.version
     progress.delta = stage.delta
     if stage.is_behind:
-        wrote = job.metastore.reader.refresh(stage.refresh_id)
+        wrote = job.metastore.refreshes.get(stage.refresh_id)
         assert wrote is not None, "it is the run before this one"
         progress.read_at = wrote.started_at
 
@@ -319,8 +321,8 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
         job.reads,
         TableRead(job.table.location, published.run.cache_version),
         match_options(job.cache.settings),
-        job.cache.partition_by,
-        job.cache.cluster_by,
+        job.cache.spec.partitioned_by,
+        job.cache.spec.cluster_by,
         small=small,
     )
     watched = Watched(rows, job.plan, watched_set(delta) if job.plan.is_cube else None)
@@ -353,12 +355,12 @@ def _write(
 ) -> None:
     """Write the rows in one commit, and read it back. What is added to the rows of version `above`
     must not come to lie above other ones."""
-    run, writer = progress.run, job.metastore.writer
+    run = progress.run
     parent = _head_version(job)
     if above is not None:
         check_above(job.session, job.name, job.table.location, above, parent)
-    number = writer.next_commit_number(job.cache.id)
-    progress.run = writer.update_refresh(
+    number = job.metastore.commit_numbers.next(job.cache.id)
+    progress.run = job.metastore.refreshes.update(
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
     )
     stamp = {

@@ -15,6 +15,7 @@ from cachemgr.config.result_settings import agree
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
+from cachemgr.metastore.joins import Joins
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.by_change.incremental import Delta
@@ -51,14 +52,10 @@ class JoinChecks:
         return join.validated_under is not None and agree(join.validated_under, self.settings)
 
 
-def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, ...]:
+def declared_joins(joins: Joins, plan: CachePlan) -> tuple[JoinRecord, ...]:
     """The declared joins both of whose tables the plan reads."""
     places = {r.key for r in plan.relations}
-    return tuple(
-        j
-        for j in metastore.reader.joins()
-        if j.left.location in places and j.right.location in places
-    )
+    return tuple(j for j in joins.all() if j.left.location in places and j.right.location in places)
 
 
 def joins_to_follow(
@@ -74,7 +71,7 @@ def joins_to_follow(
     """
     then = _not_redefined(before, changes)
     found = []
-    for join in checks.metastore.reader.joins() if then else ():
+    for join in checks.metastore.joins.all() if then else ():
         left = join.left.location
         checked = join.validated_versions.get(left) if checks.covers(join) else None
         if left in then and join.finds_each and checked is not None:
@@ -307,9 +304,9 @@ def _note(
     pinned: Mapping[str, TableAt],
 ) -> str:
     """Note down what was found of a join; the message as others may be told it."""
-    if message and is_marked(join, marked_keys(checks.metastore.reader.restricted_tables())):
+    if message and is_marked(join, marked_keys(checks.metastore.tables.restricted())):
         message = untold(join.name)
-    checks.metastore.writer.update_join_state(
+    checks.metastore.joins.update_state(
         join.id,
         JoinState.VALID if check.ok else JoinState.BROKEN,
         message=message or None,
@@ -342,14 +339,14 @@ def move_validations(
     then, now = {t.location: t for t in before}, {t.location: t for t in tables}
     if all(then[place].version == table.version for place, table in now.items()):
         return
-    for join in declared_joins(metastore, plan):
+    for join in declared_joins(metastore.joins, plan):
         sides = (join.left, join.right)
         if join.state is JoinState.VALID and all(
             _was_found_in(join, number, then[side.location])
             for number, side in enumerate(sides)
             if side in join.telling
         ):
-            metastore.writer.update_join_state(
+            metastore.joins.update_state(
                 join.id,
                 JoinState.VALID,
                 message=join.message,

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from cachemgr.base_state import TableAt
+from cachemgr.cache_spec import trigger_json
 from cachemgr.config.cache_properties import table_properties
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
@@ -66,18 +67,17 @@ def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> 
     Files and log entries stay for as long as something may still read an old version: a query that
     was planned before, the longest staleness promised, two rounds of its schedule.
     """
-    trigger = dict(cache.refresh_trigger)
+    trigger = trigger_json(cache.spec.refresh.trigger)
     rhythm = max((int(v) for k, v in trigger.items() if k.endswith("seconds") and v), default=0)
-    longest = max(drop_grace_seconds, cache.max_staleness_seconds or 0, 2 * rhythm)
+    longest = max(drop_grace_seconds, cache.spec.freshness.max_staleness_seconds or 0, 2 * rhythm)
     properties = {
         "delta.deletedFileRetentionDuration": _interval(max(DAY, longest)),
         "delta.logRetentionDuration": _interval(max(2 * DAY, longest)),
-        **table_properties(cache.properties),
+        **table_properties(cache.spec.properties),
     }
     first = (GROUPING_ID_COLUMN,) if plan.is_cube else ()
-    return TableSpec(
-        cache.location, (*first, *cache.partition_by), tuple(cache.cluster_by), properties
-    )
+    partition_by = (*first, *cache.spec.partitioned_by)
+    return TableSpec(cache.location, partition_by, cache.spec.cluster_by, properties)
 
 
 def _interval(seconds: int) -> str:

@@ -171,9 +171,9 @@ def metastore(url: str) -> str:
         raise _CheckFailed("the database holds no metastore", _command("db", "upgrade", url=url))
     try:
         with open_metastore(url, create=False) as store:
-            store.writer.prune_decisions(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
+            store.decisions.prune(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
             return (
-                f"revision {store.reader.revision()}, {plural(len(store.reader.caches()), 'cache')}"
+                f"revision {store.registry.revision()}, {plural(len(store.caches.all()), 'cache')}"
             )
     except SchemaVersionError:
         return f"it answers, at schema version {found}"
@@ -194,7 +194,7 @@ def migrations(url: str) -> str:
 def definitions(url: str) -> str:
     """Whether the stored texts mean the same in every process."""
     with open_metastore(url, create=False) as store:
-        caches, joins = store.reader.caches(), store.reader.joins()
+        caches, joins = store.caches.all(), store.joins.all()
     texts = {f"cache {c.qualified_name}": c.definition for c in caches}
     texts |= {f"join {j.name}": j.definition for j in joins}
     held = [name for name, text in texts.items() if is_substituted(text)]
@@ -217,7 +217,7 @@ def definitions(url: str) -> str:
 def caches(url: str) -> str:
     """Whether some cache answers nothing since its files are gone."""
     with open_metastore(url, create=False) as store:
-        found = store.reader.caches()
+        found = store.caches.all()
     damaged = [cache for cache in found if cache.damaged is not None]
     if damaged:
         first = damaged[0]
@@ -232,7 +232,7 @@ def clock(url: str) -> str:
     """This machine's clock against the database's, which leases are timed by."""
     with open_metastore(url, create=False) as store:
         before = datetime.now(UTC)
-        theirs = store.reader.now()
+        theirs = store.clock.now()
         after = datetime.now(UTC)
     off = (theirs - (before + (after - before) / 2)).total_seconds()
     if abs(off) > CLOCK_SECONDS:
@@ -247,7 +247,7 @@ def tokens(settings: ServiceSettings) -> str:
     """Whether the service may listen where it is told to."""
     url = settings.metastore_url
     with open_metastore(url, create=False) as store:
-        known, had = store.reader.has_tokens(), store.reader.had_tokens()
+        known, had = store.tokens.has_any(), store.tokens.had_any()
     where = f"{settings.host}:{settings.port}"
     fix = _command("token", "create", "--role", "admin", _user(), url=url)
     if known:
@@ -310,8 +310,8 @@ def log_store(settings: ServiceSettings, conf: Mapping[str, str]) -> str:
         conf: Spark's settings.
     """
     with open_metastore(settings.metastore_url, create=False) as store:
-        tables = [t.location for t in store.reader.base_tables()]
-        caches = [c.location for c in store.reader.caches()]
+        tables = [t.location for t in store.tables.noted()]
+        caches = [c.location for c in store.caches.all()]
     places = {*map(absolute_location, (settings.location, *settings.locations)), *tables, *caches}
     found = for_one_driver(places, conf)
     if found:

@@ -33,6 +33,7 @@ from cachemgr.errors import ConfigurationError, ErrorCode, RefreshError
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
+from cachemgr.metastore.tokens import Tokens
 from cachemgr.priority import lower_session
 from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.heap import SettledHeap
@@ -73,10 +74,10 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         open_metastore(settings.metastore_url, group=settings.sqlite_group) as metastore,
         listening(settings) as bound,
     ):
-        check_tokens(settings, metastore)
+        check_tokens(settings, metastore.tokens)
         mark = ClosedMark(settings.metastore_url, settings_folder())
-        open_to_all = partial(_is_open, settings, metastore, mark)
-        _say_who_may_ask(settings, open_to_all(), None if metastore.reader.had_tokens() else mark)
+        open_to_all = partial(_is_open, settings, metastore.tokens, mark)
+        _say_who_may_ask(settings, open_to_all(), None if metastore.tokens.had_any() else mark)
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
@@ -206,13 +207,13 @@ def work_once(settings: ServiceSettings) -> int:
         return taken
 
 
-def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
+def check_tokens(settings: ServiceSettings, tokens: Tokens) -> None:
     """Refuse to listen beyond this machine while nobody needs a token.
 
     Raises:
         ConfigurationError: Says how to make one.
     """
-    if not settings.is_loopback and not metastore.reader.has_tokens():
+    if not settings.is_loopback and not tokens.has_any():
         raise ConfigurationError(
             ErrorCode.NO_TOKENS,
             f"listening on {settings.host} would let every machine in without a token: make one "
@@ -220,10 +221,8 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
         )
 
 
-def _is_open(
-    settings: ServiceSettings, metastore: Metastore, mark: ClosedMark | None = None
-) -> bool:
-    if metastore.reader.had_tokens():
+def _is_open(settings: ServiceSettings, tokens: Tokens, mark: ClosedMark | None = None) -> bool:
+    if tokens.had_any():
         if mark is not None:
             mark.note()
         return False

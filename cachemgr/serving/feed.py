@@ -18,7 +18,8 @@ from dataclasses import replace
 from cachemgr.access.grants import reads_of, restricted_keys
 from cachemgr.config.result_settings import fingerprint
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
+from cachemgr.metastore.records import DecisionRecord, JoinRecord
+from cachemgr.metastore.registry_records import RegistryEntry, RegistryState
 from cachemgr.serving.decision_log import DecisionLog
 from cachemgr.serving.file_notes import FileNotes
 from cachemgr.serving.served_cache import ServedCache, matcher_name, rejoined, serve

@@ -22,12 +22,8 @@ from cachemgr.config.result_settings import (
 )
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.column_bounds import noted_bounds
-from cachemgr.metastore.records import (
-    CHECKED_UNDER_SETTINGS,
-    CacheRecord,
-    JoinRecord,
-    RegistryEntry,
-)
+from cachemgr.metastore.records import CHECKED_UNDER_SETTINGS, CacheRecord, JoinRecord
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
@@ -163,7 +159,7 @@ def serve(
         name=matcher_name(cache),
         **_of_joins(stored, snapshot, joins, settings),
         grouping_sets=_sized(stored.grouping_sets, entry),
-        partition_by=tuple(cache.partition_by),
+        partition_by=tuple(cache.spec.partitioned_by),
         **_base_sizes(published.run.facts if published else {}),
         bounds=_bounds(stored, published.run.facts) if published and published.run.plan else (),
     )
@@ -174,9 +170,9 @@ def serve(
         location=cache.location,
         version=published.run.cache_version if published else None,
         snapshot=snapshot,
-        freshness=cache.freshness,
-        max_staleness_seconds=cache.max_staleness_seconds,
-        rewrite_enabled=cache.rewrite_enabled,
+        freshness=cache.spec.freshness.kind,
+        max_staleness_seconds=cache.spec.freshness.max_staleness_seconds,
+        rewrite_enabled=cache.spec.rewrite_enabled,
         settings=settings,
         principals=entry.grants if cache.narrowed else None,
         unvalidated=_unvalidated(plan.joins),
@@ -186,7 +182,7 @@ def serve(
         reads=reads_of(entry),
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
-        fresh_hits=has_fresh_hits(cache.properties),
+        fresh_hits=has_fresh_hits(cache.spec.properties),
     )
 
 

@@ -16,7 +16,8 @@ import httpx
 
 from cachemgr.access.grants import hashed_id
 from cachemgr.errors import CacheManagerError, ErrorCode
-from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
+from cachemgr.metastore.records import DecisionRecord, RestrictedTable
+from cachemgr.metastore.registry_records import RegistryEntry, RegistryState
 from cachemgr.secrets import masked
 from cachemgr.serving.sources import BatchRefused, SourceRefused
 from cachemgr.serving.wire import (

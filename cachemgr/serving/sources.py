@@ -12,7 +12,8 @@ from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, MetastoreError
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import DecisionRecord, RegistryMark, RegistryState
+from cachemgr.metastore.records import DecisionRecord
+from cachemgr.metastore.registry_records import RegistryMark, RegistryState
 
 POLL_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 5.0
@@ -130,20 +131,19 @@ class MetastoreSource:
 
     def news(self, since: int | None) -> RegistryState | None:
         """What changed; see `Source`."""
-        reader = self.metastore.reader
-        mark, before = reader.mark(), self._mark
+        mark, before = self.metastore.registry.mark(), self._mark
         if since is not None and before is not None and mark == before:
             return None
         # Put back from a copy: what was loaded is of a time that it does not know any more.
         known = before is not None and mark.epoch == before.epoch and mark.revision >= (since or 0)
-        state = reader.registry(since or 0 if known else 0)
+        state = self.metastore.registry.state(since or 0 if known else 0)
         self._mark = RegistryMark(mark.epoch, state.revision)
         return state
 
     def send(self, batch: Sequence[DecisionRecord], batch_id: str) -> None:
         """Store decisions; see `Source`."""
         try:
-            self.metastore.writer.log_decisions(batch, batch_id=batch_id)
+            self.metastore.decisions.log(batch, batch_id=batch_id)
         except MetastoreError as error:
             if error.code in _PASSING:
                 raise
@@ -151,11 +151,11 @@ class MetastoreSource:
 
     def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
         """Have it noted; see `Source`."""
-        self.metastore.writer.note_damage(cache_id, refresh_id, what)
+        self.metastore.snapshots.note_damage(cache_id, refresh_id, what)
 
     def tell_whole(self, cache_id: str, refresh_id: str, what: str) -> None:
         """Have the note taken back; see `Source`."""
-        self.metastore.writer.lift_damage(cache_id, refresh_id, what)
+        self.metastore.snapshots.lift_damage(cache_id, refresh_id, what)
 
     def pause(self, failures: int) -> float:
         """Seconds until the next look; see `Source`."""

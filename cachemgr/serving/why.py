@@ -67,11 +67,11 @@ def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = No
     """
     name = matcher_name(cache)
     moments = [moment for moment in (since, cache.created_at) if moment is not None]
-    caches = metastore.reader.caches(include_dropped=True)
+    caches = metastore.caches.all(include_dropped=True)
     others = {matcher_name(c).lower() for c in caches} - {name.lower()}
     tables = {str(relation[0]) for relation in (cache.plan or {}).get("relations", ())}
     hits, misses = [], []
-    for logged in metastore.reader.decisions(SCANNED, since=max(moments, default=None)):
+    for logged in metastore.decisions.latest(SCANNED, since=max(moments, default=None)):
         decision = replace(logged, reasons=tuple(r for r in logged.reasons if _fits(r, others)))
         if name in decision.caches:
             hits.append(decision)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cachemgr.access.grants import shown_to
 from cachemgr.base_state import BaseState
+from cachemgr.cache_spec import CacheSpec, freshness_of
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
 from cachemgr.metastore.column_bounds import BOUNDS, rounded_bounds
 from cachemgr.metastore.records import (
@@ -23,10 +24,10 @@ from cachemgr.metastore.records import (
     JoinRecord,
     JoinSide,
     RefreshRunRecord,
-    RegistryEntry,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
 
@@ -53,7 +54,7 @@ def digest(live: Mapping[str, int]) -> str:
 
 def encode_entry(entry: RegistryEntry, principal: str) -> dict[str, Any]:
     """A cache as JSON data for one principal: who else was granted is not told."""
-    cache, published = entry.cache, entry.published
+    cache, spec, published = entry.cache, entry.cache.spec, entry.published
     planned = published is not None and published.run.plan is not None
     plan = published.run.plan if published is not None and planned else cache.plan
     return {
@@ -62,12 +63,12 @@ def encode_entry(entry: RegistryEntry, principal: str) -> dict[str, Any]:
         "namespace": cache.namespace,
         "name": cache.name,
         "location": cache.location,
-        "partitionBy": list(cache.partition_by),
+        "partitionBy": list(spec.partitioned_by),
         "settings": dict(cache.settings),
-        "freshness": cache.freshness.value,
-        "maxStalenessSeconds": cache.max_staleness_seconds,
-        "rewriteEnabled": cache.rewrite_enabled,
-        "freshHits": has_fresh_hits(cache.properties),
+        "freshness": spec.freshness.kind.value,
+        "maxStalenessSeconds": spec.freshness.max_staleness_seconds,
+        "rewriteEnabled": spec.rewrite_enabled,
+        "freshHits": has_fresh_hits(spec.properties),
         "damaged": cache.damaged,
         "granted": cache.narrowed and bool(shown_to(principal, entry).grants),
         "plan": None if plan is None else dict(plan),
@@ -129,12 +130,8 @@ def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
         definition="",
         definition_hash="",
         location=data["location"],
-        partition_by=tuple(data["partitionBy"]),
+        spec=_decode_spec(data),
         settings=data["settings"],
-        freshness=FreshnessKind(data["freshness"]),
-        max_staleness_seconds=data["maxStalenessSeconds"],
-        rewrite_enabled=data["rewriteEnabled"],
-        properties={} if data.get("freshHits", True) else {FRESH_HITS: "false"},
         damaged=data.get("damaged"),
         narrowed=data["granted"],
         plan=data["plan"] if published is None else None,
@@ -146,6 +143,15 @@ def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
     )
     grants = frozenset({principal} if data["granted"] else ())
     return RegistryEntry(cache, sets, published, grants)
+
+
+def _decode_spec(data: Mapping[str, Any]) -> CacheSpec:
+    return CacheSpec(
+        partitioned_by=tuple(data["partitionBy"]),
+        properties={} if data.get("freshHits", True) else {FRESH_HITS: "false"},
+        freshness=freshness_of(FreshnessKind(data["freshness"]), data["maxStalenessSeconds"]),
+        rewrite_enabled=data["rewriteEnabled"],
+    )
 
 
 def _decode_snapshot(data: Mapping[str, Any]) -> SnapshotRecord:

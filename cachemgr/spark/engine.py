@@ -92,7 +92,7 @@ class SparkEngine:
             DefinitionError: Names the construct, its place, and what to do.
         """
         settings = result_settings(explicit_settings(self._spark))
-        find = self._metastore.reader.cache
+        find = self._metastore.caches.named
         analysis = analyse_definition(
             self._spark,
             name,

@@ -193,10 +193,10 @@ class SparkHost:
         refuse_substitution(text, "the statement")
         statement = parse(text)
         create = statement.statement if isinstance(statement, ExplainCreate) else statement
-        if not isinstance(create, CreateRelationalCache) or create.location is None:
+        if not isinstance(create, CreateRelationalCache) or create.spec.location is None:
             return
         what = f"LOCATION of cache {create.name}"
-        place = storage_place(create.location, what)
+        place = storage_place(create.spec.location, what)
         roots = [storage_place(root, "the service's location") for root in self._roots]
         if not any(is_inside(place, root) for root in roots):
             raise DefinitionError(

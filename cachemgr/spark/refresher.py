@@ -59,7 +59,7 @@ class SparkRefresher:
             CacheManagerError: It failed; the snapshot before keeps serving.
         """
         spark = self.spark
-        cache = self._metastore.reader.cache_by_id(run.cache_id)
+        cache = self._metastore.caches.get(run.cache_id)
         done = run_claimed(
             spark,
             self._metastore,
@@ -75,7 +75,7 @@ class SparkRefresher:
             failing=failing,
         )
         if has_more_to_do(done):
-            self._metastore.writer.request_refresh(
+            self._metastore.queue.request(
                 run.cache_id,
                 why="what came since the versions that a run which died had written",
                 origin=run.origin,

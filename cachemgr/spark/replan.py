@@ -52,7 +52,7 @@ def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> Cac
         PySparkException: It does not resolve any more.
     """
     session = definition_session(spark, cache)
-    find = metastore.reader.cache
+    find = metastore.caches.named
     name, select = matcher_name(cache), SelectText(cache.definition)
     before = _plan_before(cache)
     try:
@@ -132,7 +132,7 @@ def _with_columns_before(
             session,
             matcher_name(cache),
             SelectText(cache.definition),
-            metastore.reader.cache,
+            metastore.caches.named,
             stands=_narrowed(before),
         )
     except (CacheManagerError, PySparkException):
@@ -186,7 +186,7 @@ def _by_places(
             session,
             matcher_name(cache),
             SelectText(cache.definition),
-            metastore.reader.cache,
+            metastore.caches.named,
             stands=stands,
         )
     except (CacheManagerError, PySparkException):

@@ -9,16 +9,18 @@ again goes on from there, since a change that was made is none the second time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from cachemgr.cache_spec import SPEC_FIELDS
 from cachemgr.config.judged.judge import is_of_an_application
 from cachemgr.config.result_settings import fingerprint, result_settings
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
-from cachemgr.ddl.render import render, render_freshness, render_name, render_refresh
-from cachemgr.ddl.single_clauses import read_freshness, read_name, read_refresh
+from cachemgr.ddl.render import render
+from cachemgr.ddl.render_parts import render_name
+from cachemgr.ddl.single_clauses import read_name
 from cachemgr.ddl.statements import (
     CreateRecordPreservingJoin,
     CreateRelationalCache,
@@ -27,16 +29,17 @@ from cachemgr.ddl.statements import (
     SelectText,
 )
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
+from cachemgr.metastore.caches import Caches
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.secrets import masked_properties, masked_sql, refuse_secrets
-from cachemgr.statements.convert import freshness_fields, policy_fields
 from cachemgr.statements.create_cache import refuse_properties, refuse_secrets_in
 from cachemgr.statements.document_order import Key, in_order, key_of, name_key, sources_in
 from cachemgr.statements.export import (
     CacheDefinition,
     Definitions,
     JoinDefinition,
+    as_data,
     export,
     masked_definition,
 )
@@ -136,7 +139,7 @@ def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> N
             changed.
     """
     for wish in wanted.caches:
-        refuse_properties(wish.name, wish.properties)
+        refuse_properties(wish.name, wish.spec.properties)
     _refuse_new_secrets(changes, wanted)
     made = _made(changes, wanted)
     new = {key_of(cache) for cache in made}
@@ -154,10 +157,11 @@ def _refuse_new_secrets(changes: Iterable[Change], wanted: Definitions) -> None:
         if change.action != "CHANGE":
             refuse_secrets_in(_statement(wish))
             continue
-        texts = {"COMMENT": wish.comment or ""} if "comment" in fields else {}
-        before = fields["properties"].before if "properties" in fields else wish.properties
-        shown = masked_properties(wish.properties)
-        new = {k: v for k, v in wish.properties.items() if before.get(k) not in (v, shown[k])}
+        texts = {k: text for k, text in wish.spec.texts.items() if k.lower() in fields}
+        properties = wish.spec.properties
+        before = fields["properties"].before if "properties" in fields else properties
+        shown = masked_properties(properties)
+        new = {k: v for k, v in properties.items() if before.get(k) not in (v, shown[k])}
         refuse_secrets(f"cache {wish.name}", texts, new)
 
 
@@ -266,8 +270,6 @@ def _canonical(cache: CacheDefinition) -> CacheDefinition:
         cache,
         name=render_name(statement.name),
         definition=statement.select.text,
-        refresh=render_refresh(statement.refresh).removeprefix("REFRESH "),
-        freshness=render_freshness(statement.freshness),
         grants=None if cache.grants is None else tuple(sorted(set(cache.grants))),
         settings=None if cache.settings is None else result_settings(cache.settings),
     )
@@ -288,7 +290,7 @@ def _refuse_settings(cache: CacheDefinition) -> None:
 def _differences(found: CacheDefinition, wish: CacheDefinition) -> Iterable[FieldChange]:
     """What differs where credentials are left out: those that a cache holds since before they were
     refused are in no export, and a file that still has them is no reason to change it."""
-    before, after = asdict(found), asdict(masked_definition(wish))
+    before, after = as_data(found), as_data(masked_definition(wish))
     for name, value in after.items():
         if name != "name" and not _equal(name, before[name], value):
             yield FieldChange(name, before[name], value)
@@ -311,14 +313,7 @@ def _statement(cache: CacheDefinition, *, or_replace: bool = False) -> CreateRel
         name=read_name(cache.name),
         select=SelectText(cache.definition.strip()),
         or_replace=or_replace,
-        comment=cache.comment,
-        partitioned_by=tuple(cache.partitioned_by),
-        cluster_by=tuple(cache.cluster_by),
-        location=cache.location,
-        properties=tuple(sorted(cache.properties.items())),
-        refresh=read_refresh(cache.refresh),
-        freshness=read_freshness(cache.freshness),
-        rewrite_enabled=cache.rewrite_enabled,
+        spec=cache.spec,
     )
 
 
@@ -353,7 +348,7 @@ def _make(
         _make_join(metastore, change, wanted, execute)
         return
     if change.action == "DROP":
-        metastore.writer.drop_cache(_find(metastore, change.name).id, now=metastore.reader.now())
+        metastore.caches.drop(_find(metastore.caches, change.name).id, now=metastore.clock.now())
         return
     wish = wishes[name_key(change.name)]
     if change.action == "CHANGE":
@@ -361,19 +356,17 @@ def _make(
         return
     statement = _statement(wish, or_replace=change.action == "REPLACE")
     execute(render(statement), _context(wish))
-    cache = _find(metastore, wish.name)
+    cache = _find(metastore.caches, wish.name)
     if wish.grants is not None:
-        metastore.writer.set_grants(cache.id, wish.grants)
+        metastore.grants.replace(cache.id, wish.grants)
     if wish.paused:
-        metastore.writer.update_cache(
-            cache.id, cache.version, now=metastore.reader.now(), paused=True
-        )
+        metastore.caches.update(cache.id, cache.version, now=metastore.clock.now(), paused=True)
 
 
 def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execute: Execute) -> None:
-    before = metastore.reader.join(change.name)
+    before = metastore.joins.named(change.name)
     if before is not None:
-        metastore.writer.drop_join(before.name)
+        metastore.joins.drop(before.name)
     if change.action == "DROP":
         return
     wish = next(j for j in wanted.joins if j.name.lower() == change.name.lower())
@@ -381,28 +374,22 @@ def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execut
         execute(render(_join_statement(wish)), None)
     except CacheManagerError:
         if before is not None:
-            metastore.writer.create_join(before, now=metastore.reader.now())
+            metastore.joins.create(before, now=metastore.clock.now())
         raise
 
 
 def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None:
-    cache = _find(metastore, wish.name)
+    cache = _find(metastore.caches, wish.name)
     fields = {f.field for f in change.fields}
-    values: dict[str, Any] = {
-        name: getattr(wish, name)
-        for name in ("comment", "properties", "rewrite_enabled", "paused")
-        if name in fields
-    }
+    values: dict[str, Any] = {n: getattr(wish.spec, n) for n in fields.intersection(SPEC_FIELDS)}
+    if "paused" in fields:
+        values["paused"] = wish.paused
     if "properties" in values:  # one that is masked in the document stays
-        values["properties"] = _unmasked(wish.properties, cache.properties)
-    if "refresh" in fields:
-        values |= policy_fields(read_refresh(wish.refresh))
-    if "freshness" in fields:
-        values |= freshness_fields(read_freshness(wish.freshness))
+        values["properties"] = _unmasked(wish.spec.properties, cache.spec.properties)
     if "grants" in fields and wish.grants is not None:
-        metastore.writer.set_grants(cache.id, wish.grants)
+        metastore.grants.replace(cache.id, wish.grants)
     if values:
-        metastore.writer.update_cache(cache.id, cache.version, now=metastore.reader.now(), **values)
+        metastore.caches.update(cache.id, cache.version, now=metastore.clock.now(), **values)
 
 
 def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
@@ -410,10 +397,10 @@ def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str,
     return {k: stored[k] if held.get(k) == shown[k] else v for k, v in wished.items()}
 
 
-def _find(metastore: Metastore, name: str) -> CacheRecord:
+def _find(caches: Caches, name: str) -> CacheRecord:
     parts = read_name(name)
     namespace = namespace_of(parts, SESSION_CATALOG, DEFAULT_NAMESPACE)
-    found = metastore.reader.cache(namespace, parts.last)
+    found = caches.named(namespace, parts.last)
     if found is None:
         raise ConfigurationError(ErrorCode.CACHE_NOT_FOUND, f"the cache {name} is gone: plan again")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from cachemgr.config.cache_properties import is_of_mapping, refuse_own
@@ -13,7 +14,6 @@ from cachemgr.delta.places import cache_location, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.secrets import refuse_secrets
-from cachemgr.statements.convert import LOCATION_GIVEN, freshness_fields, policy_fields
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 
@@ -47,10 +47,11 @@ def build_record(
     refuse_secrets_in(statement)
     # its user's session has put in what it knows; no other may put anything in later
     refuse_substitution(statement.select.text, f"the SELECT of cache {statement.name}")
-    refuse_properties(str(statement.name), dict(statement.properties))
-    partition_by, cluster_by = matched_columns(statement, definition)
-    if statement.location is not None:
-        location_root = storage_place(statement.location, f"LOCATION of cache {statement.name}")
+    refuse_properties(str(statement.name), statement.spec.properties)
+    partitioned_by, cluster_by = matched_columns(statement, definition)
+    if statement.spec.location is not None:
+        what = f"LOCATION of cache {statement.name}"
+        location_root = storage_place(statement.spec.location, what)
     cache_id = new_id()
     return CacheRecord(
         id=cache_id,
@@ -60,23 +61,13 @@ def build_record(
         definition_hash=hashlib.sha256(statement.select.text.encode()).hexdigest(),
         location=cache_location(location_root, cache_id),
         columns=definition.columns,
-        comment=statement.comment,
-        context={
-            "catalog": definition.catalog,
-            "schema": definition.schema,
-            LOCATION_GIVEN: statement.location,
-        },
+        spec=replace(statement.spec, partitioned_by=partitioned_by, cluster_by=cluster_by),
+        context={"catalog": definition.catalog, "schema": definition.schema},
         settings=definition.settings,
         plan=encode_plan(definition.plan),
         plan_version=PLAN_VERSION,
-        partition_by=partition_by,
-        cluster_by=cluster_by,
         depends_on=definition.reads,
-        properties=dict(statement.properties),
-        rewrite_enabled=statement.rewrite_enabled,
         owner=owner,
-        **policy_fields(statement.refresh),
-        **freshness_fields(statement.freshness),
     )
 
 
@@ -86,12 +77,8 @@ def refuse_secrets_in(statement: CreateRelationalCache) -> None:
     Raises:
         ConfigurationError: Names the clauses that do, not what stands there.
     """
-    texts = {
-        "LOCATION": statement.location or "",
-        "the SELECT": statement.select.text,
-        "COMMENT": statement.comment or "",
-    }
-    refuse_secrets(f"cache {statement.name}", texts, dict(statement.properties))
+    texts = {"the SELECT": statement.select.text, **statement.spec.texts}
+    refuse_secrets(f"cache {statement.name}", texts, statement.spec.properties)
 
 
 def refuse_name(name: QualifiedName, of: str = "cache", namespace: str = "") -> None:
@@ -188,16 +175,17 @@ def matched_columns(
     Raises:
         DefinitionError: A column does not exist, or CLUSTER BY stands on a cube.
     """
-    if statement.cluster_by and definition.plan.is_cube:
+    spec = statement.spec
+    if spec.cluster_by and definition.plan.is_cube:
         raise DefinitionError(
             ErrorCode.CLUSTER_BY_ON_CUBE,
-            f"cache {statement.name}: CLUSTER BY ({', '.join(statement.cluster_by)}) cannot be "
+            f"cache {statement.name}: CLUSTER BY ({', '.join(spec.cluster_by)}) cannot be "
             "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
             "set: leave it out, or use PARTITIONED BY",
         )
     known = {column.name.lower(): column.name for column in definition.columns}
     name = str(statement.name)
-    partition_by = _known(name, "PARTITIONED BY", statement.partitioned_by, known)
+    partition_by = _known(name, "PARTITIONED BY", spec.partitioned_by, known)
     if partition_by and len(set(partition_by)) == len(known):
         raise DefinitionError(
             ErrorCode.PARTITIONED_BY_ALL,
@@ -212,7 +200,7 @@ def matched_columns(
                 "values are not kept exactly as folder names ('' becomes NULL, times are local): "
                 "partition by a number or a date, or leave it out",
             )
-    return partition_by, _known(name, "CLUSTER BY", statement.cluster_by, known)
+    return partition_by, _known(name, "CLUSTER BY", spec.cluster_by, known)
 
 
 _NO_PARTITION_TYPES = ("string", "char", "varchar", "timestamp", "float", "double", "binary")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cachemgr.base_state import TableAt
-from cachemgr.ddl.render import render, render_name
+from cachemgr.ddl.render import render
+from cachemgr.ddl.render_parts import render_name
 from cachemgr.ddl.statements import (
     ColumnRef,
     CreateRecordPreservingJoin,

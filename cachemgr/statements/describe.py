@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
-from cachemgr.ddl.render import render_freshness, render_refresh
+from cachemgr.ddl.cache_clauses import clause_items
+from cachemgr.ddl.render_parts import render_freshness, render_refresh
 from cachemgr.ddl.select_text import has_star
 from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.metastore.records import (
@@ -19,7 +20,6 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.statements.columns import CACHES, DESCRIBED, JOINS
-from cachemgr.statements.convert import freshness_of, policy_of
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Looked, Status, answers, status_of
 from cachemgr.vocabulary import NOT_PLANNED
@@ -75,12 +75,12 @@ def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
                 f.cache.name,
                 f.status.combined,
                 _refreshes(f.cache),
-                render_freshness(freshness_of(f.cache)),
-                "ENABLED" if f.cache.rewrite_enabled else "DISABLED",
+                render_freshness(f.cache.spec.freshness),
+                "ENABLED" if f.cache.spec.rewrite_enabled else "DISABLED",
                 None if f.published is None else f.published.run.rows,
                 None if f.published is None else f.published.run.bytes,
                 None if f.published is None else f.published.run.finished_at,
-                f.cache.comment if f.may_see else None,
+                f.cache.spec.comment if f.may_see else None,
             )
             for f in found
         ],
@@ -102,7 +102,7 @@ def describe_rows(facts: CacheFacts, extended: bool) -> ResultRows:
 
 
 def _refreshes(cache: CacheRecord) -> str:
-    return render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")
+    return render_refresh(cache.spec.refresh) + (" (paused)" if cache.paused else "")
 
 
 def _answers(facts: CacheFacts) -> str:
@@ -125,10 +125,10 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("availability", status.availability),
         ("answers", _answers(facts)),
         ("refresh", _refreshes(cache)),
-        ("freshness", render_freshness(freshness_of(cache))),
+        ("freshness", render_freshness(cache.spec.freshness)),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
         *_broken_joins(facts.published),
-        ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),
+        ("rewrite", "ENABLED" if cache.spec.rewrite_enabled else "DISABLED"),
         *_star(cache),
         ("read it with", read_select(facts)),
     ]
@@ -179,14 +179,12 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     items = [
         ("id", cache.id),
         ("owner", facts.owner),
-        ("comment", cache.comment or ""),
+        ("comment", cache.spec.comment or ""),
         ("location", cache.location),
         ("created at", str(cache.created_at or "")),
         ("definition", cache.definition),
         ("defined over", ", ".join(facts.over) or "base tables alone"),
-        ("partitioned by", ", ".join(cache.partition_by)),
-        ("clustered by", ", ".join(cache.cluster_by)),
-        ("properties", ", ".join(f"{k}={v}" for k, v in cache.properties.items())),
+        *clause_items(cache.spec),
         ("granted to", facts.granted_to),
     ]
     items += [(f"setting {k}", v) for k, v in result_settings(cache.settings).items()]

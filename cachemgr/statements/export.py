@@ -6,16 +6,19 @@ The order is by name, so that two exports of the same definitions are the same t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+from cachemgr.cache_spec import SPEC_FIELDS, CacheSpec
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
-from cachemgr.ddl.render import render_freshness, render_name, render_refresh
+from cachemgr.ddl.render_parts import render_name
+from cachemgr.ddl.single_clauses import spec_as_data, spec_of_data
 from cachemgr.metastore.masked import masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.secrets import masked, masked_properties, masked_sql
-from cachemgr.statements.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
+from cachemgr.secrets import masked_properties, masked_sql
+from cachemgr.statements.convert import create_statement
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,7 @@ class CacheDefinition:
     Args:
         name: With its namespace, quoted where it must be.
         definition: Its SELECT.
-        comment: What it says about itself.
-        partitioned_by: Columns of PARTITIONED BY.
-        cluster_by: Columns of CLUSTER BY.
-        location: The LOCATION given; None for the service's own root.
-        properties: Its TBLPROPERTIES.
-        refresh: The REFRESH clause, without that word.
-        freshness: The freshness clause.
-        rewrite_enabled: Whether queries are answered from it.
+        spec: Its clauses.
         paused: Whether its trigger is off.
         grants: Who may use it; None for everybody who may read the base tables.
         catalog: The catalog that the definition's names are looked up in.
@@ -50,19 +46,41 @@ class CacheDefinition:
 
     name: str
     definition: str
-    comment: str | None = None
-    partitioned_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
-    location: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    refresh: str = "ON DEMAND AUTO"
-    freshness: str = "STRICT"
-    rewrite_enabled: bool = True
+    spec: CacheSpec = field(default_factory=CacheSpec)
     paused: bool = False
     grants: tuple[str, ...] | None = None
     catalog: str = SESSION_CATALOG
     schema: str = DEFAULT_NAMESPACE
     settings: Mapping[str, str] | None = None
+
+
+def as_data(cache: CacheDefinition) -> dict[str, Any]:
+    """A definition by the fields of the document, which holds the clauses beside the others.
+
+    Args:
+        cache: The definition.
+
+    >>> list(as_data(CacheDefinition("s.c", "SELECT 1")))[:4]
+    ['name', 'definition', 'comment', 'partitioned_by']
+    """
+    found: dict[str, Any] = {}
+    for f in fields(cache):
+        value = getattr(cache, f.name)
+        found |= spec_as_data(value) if f.name == "spec" else {f.name: value}
+    return found
+
+
+def of_data(data: Mapping[str, Any]) -> CacheDefinition:
+    """The inverse of `as_data`.
+
+    Args:
+        data: The fields.
+
+    Raises:
+        CacheManagerError: A clause cannot be read.
+    """
+    beside = {k: v for k, v in data.items() if k not in SPEC_FIELDS}
+    return CacheDefinition(spec=spec_of_data(data), **beside)
 
 
 @dataclass(frozen=True)
@@ -75,12 +93,11 @@ class Definitions:
 
 def export(metastore: Metastore) -> Definitions:
     """All that the metastore defines."""
-    reader = metastore.reader
     caches = [
-        cache_definition(cache, reader.grants(cache.id) if cache.narrowed else None)
-        for cache in reader.caches()
+        cache_definition(cache, metastore.grants.of(cache.id) if cache.narrowed else None)
+        for cache in metastore.caches.all()
     ]
-    return Definitions(tuple(caches), tuple(join_definition(j) for j in reader.joins()))
+    return Definitions(tuple(caches), tuple(join_definition(j) for j in metastore.joins.all()))
 
 
 def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> CacheDefinition:
@@ -88,14 +105,7 @@ def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> Cach
     definition = CacheDefinition(
         name=render_name(create_statement(cache).name),
         definition=cache.definition,
-        comment=cache.comment,
-        partitioned_by=cache.partition_by,
-        cluster_by=cache.cluster_by,
-        location=cache.context.get(LOCATION_GIVEN),
-        properties=dict(sorted(cache.properties.items())),
-        refresh=render_refresh(policy_of(cache)).removeprefix("REFRESH "),
-        freshness=render_freshness(freshness_of(cache)),
-        rewrite_enabled=cache.rewrite_enabled,
+        spec=cache.spec,
         paused=cache.paused,
         grants=grants,
         catalog=str(cache.context.get("catalog", SESSION_CATALOG)),
@@ -110,9 +120,7 @@ def masked_definition(cache: CacheDefinition) -> CacheDefinition:
     return replace(
         cache,
         definition=masked_sql(cache.definition),
-        comment=None if cache.comment is None else masked(cache.comment),
-        location=None if cache.location is None else masked(cache.location),
-        properties=masked_properties(cache.properties),
+        spec=cache.spec.masked(),
         settings=None if cache.settings is None else masked_properties(cache.settings),
     )
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from cachemgr.ddl.render import render_name
+from cachemgr.ddl.render_parts import render_name
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError
-from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import RestrictedTable
+from cachemgr.metastore.tables import Tables
 from cachemgr.secrets import refuse_secrets
 from cachemgr.statements.columns import RESTRICTED
 from cachemgr.statements.engine import Engine
 from cachemgr.statements.results import ResultRows, done, table
 
 
-def restrict(
-    metastore: Metastore, engine: Engine, name: QualifiedName, principal: str
-) -> ResultRows:
+def restrict(tables: Tables, engine: Engine, name: QualifiedName, principal: str) -> ResultRows:
     """Mark the table that a name stands for now.
 
     Args:
-        metastore: Where marks are kept.
+        tables: Where marks are kept.
         engine: Resolves the name.
         name: The table.
         principal: Who marks it.
@@ -30,22 +28,22 @@ def restrict(
     """
     refuse_secrets("RESTRICT BASE TABLE", {"the table's name": render_name(name)}, {})
     found = engine.resolve_table(render_name(name))
-    metastore.writer.restrict_table(found.name, found.location, found.table_id, by=principal)
+    tables.restrict(found.name, found.location, found.table_id, by=principal)
     return done(found.name, "restricted")
 
 
-def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> ResultRows:
+def unrestrict(tables: Tables, engine: Engine, name: QualifiedName) -> ResultRows:
     """Take the mark of a table away.
 
     Args:
-        metastore: Where marks are kept.
+        tables: Where marks are kept.
         engine: Resolves the name.
         name: The table; where it is gone, the name or the place that the mark shows.
 
     Raises:
         NotFoundError: It is not restricted.
     """
-    marks = metastore.reader.restricted_tables()
+    marks = tables.restricted()
     found = [mark for mark in marks if mark.location == name.last] or _named(marks, engine, name)
     # and those of the tables that it took the name of, or that took its own
     names = {mark.name.lower() for mark in found}
@@ -57,7 +55,7 @@ def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> Res
             f"{name} is not restricted: SHOW RESTRICTED BASE TABLES lists those that are",
         )
     for mark in found:
-        metastore.writer.unrestrict_table(mark.id)
+        tables.unrestrict(mark.id)
     return done(found[0].name, "not restricted any more")
 
 
@@ -71,12 +69,12 @@ def _named(
     return [m for m in marks if m.location == state.location or m.table_id == state.table_id]
 
 
-def rows(metastore: Metastore) -> ResultRows:
+def rows(tables: Tables) -> ResultRows:
     """SHOW RESTRICTED BASE TABLES."""
     return table(
         RESTRICTED,
         [
             (m.name, m.location, m.table_id, m.restricted_by, m.restricted_at.isoformat(" "))
-            for m in metastore.reader.restricted_tables()
+            for m in tables.restricted()
         ],
     )

@@ -15,6 +15,7 @@ from typing import assert_never
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
 from cachemgr.access.visitor import Visitor
 from cachemgr.base_state import BaseState, Unreadable
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
@@ -33,7 +34,6 @@ from cachemgr.ddl.statements import (
     GrantUse,
     QualifiedName,
     Reading,
-    RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -66,7 +66,7 @@ from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
 from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS, VALIDATED
-from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
+from cachemgr.statements.convert import create_statement
 from cachemgr.statements.create_cache import (
     build_record,
     grouping_set_records,
@@ -177,10 +177,10 @@ class CacheService:
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
                 discretion = told()
-                joins = map(discretion.join, self._metastore.reader.joins())
+                joins = map(discretion.join, self._metastore.joins.all())
                 return join_rows([masked_join(join) for join in joins])
             case ShowRestrictedBaseTables():
-                return restrict.rows(self._metastore)
+                return restrict.rows(self._metastore.tables)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
@@ -209,9 +209,9 @@ class CacheService:
             case RevokeUse(name, principal):
                 return self._revoke(name, principal)
             case RestrictBaseTable(name):
-                return restrict.restrict(self._metastore, self._engine, name, who)
+                return restrict.restrict(self._metastore.tables, self._engine, name, who)
             case UnrestrictBaseTable(name):
-                return restrict.unrestrict(self._metastore, self._engine, name)
+                return restrict.unrestrict(self._metastore.tables, self._engine, name)
             case CreateRecordPreservingJoin():
                 return self._create_join(statement)
             case DropRecordPreservingJoin(name, if_exists):
@@ -225,7 +225,7 @@ class CacheService:
 
     def _create(self, statement: CreateRelationalCache, principal: str, told: _Told) -> ResultRows:
         namespace = self._namespace(statement.name)
-        existing = self._metastore.reader.cache(namespace, statement.name.last)
+        existing = self._metastore.caches.named(namespace, statement.name.last)
         if existing is not None and statement.if_not_exists:
             return done(existing.qualified_name, "exists already, nothing was changed")
         if existing is not None and not statement.or_replace:
@@ -241,7 +241,7 @@ class CacheService:
         if existing is not None:
             discretion.refuse_change(existing)
         record = discretion.signed(self._record(statement, namespace, principal))
-        self._metastore.writer.create_cache(
+        self._metastore.caches.create(
             record,
             grouping_set_records(record),
             now=self._now(),
@@ -253,7 +253,7 @@ class CacheService:
         self._note_tables({str(place): str(name) for place, name in relations})
         self.purge()
         said = "replaced" if existing is not None else "created"
-        return done(record.qualified_name, f"{said}{_who_refreshes(statement.refresh)}")
+        return done(record.qualified_name, f"{said}{_who_refreshes(statement.spec.refresh)}")
 
     def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
         definition = self._engine.define(
@@ -265,12 +265,12 @@ class CacheService:
         return record
 
     def _refuse_place(self, statement: CreateRelationalCache) -> None:
-        if statement.location is None:
+        if statement.spec.location is None:
             return
         what = f"LOCATION of cache {statement.name}"
-        place = storage_place(statement.location, what)
+        place = storage_place(statement.spec.location, what)
         # one that was never refreshed has no log yet
-        caches = self._metastore.reader.caches(include_dropped=True)
+        caches = self._metastore.caches.all(include_dropped=True)
         taken = next((c for c in caches if is_inside(place, c.location)), None)
         if taken is not None or f"/{FOLDER}" in place:
             raise DefinitionError(
@@ -287,18 +287,18 @@ class CacheService:
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
-        refuse_properties(str(statement.name), dict(statement.properties))
+        refuse_properties(str(statement.name), statement.spec.properties)
         matched_columns(statement, definition)
         self._refuse_place(statement)
         plan = definition.plan
-        existing = self._metastore.reader.cache(namespace, statement.name.last)
+        existing = self._metastore.caches.named(namespace, statement.name.last)
         items = [("name", f"{namespace}.{statement.name.last}")]
         items.append(("exists", "yes" if existing is not None else "no"))
-        over = self._metastore.reader.names(definition.reads).values()
+        over = self._metastore.caches.names(definition.reads).values()
         items += [("defined over", name) for name in over]
         items += stored_items(plan)
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
-        if statement.refresh.mode is RefreshMode.FULL:
+        if statement.spec.refresh.mode is RefreshMode.FULL:
             items.append(("refresh", "FULL: the REFRESH clause asks for that"))
         else:
             items += [
@@ -311,12 +311,12 @@ class CacheService:
     def _alter(self, statement: AlterRelationalCache, told: _Told) -> ResultRows:
         cache = self._find(statement.name)
         told().refuse_change(cache)
-        now, writer = self._now(), self._metastore.writer
+        now = self._now()
         match statement.action:
             case RenameTo(name):
                 namespace = self._namespace(name) if name.namespace else cache.namespace
                 refuse_name(name)
-                new = writer.rename_cache(
+                new = self._metastore.caches.rename(
                     cache.id, cache.version, name.last, namespace=namespace, now=now
                 )
                 return done(cache.qualified_name, f"renamed to {new.qualified_name}")
@@ -326,18 +326,18 @@ class CacheService:
             case SetPaused(paused):
                 fields, said = {"paused": paused}, "paused" if paused else "resumed"
             case SetRefresh(policy):
-                fields = policy_fields(policy)
+                fields = {"refresh": policy}
                 said = f"refresh policy set{_who_refreshes(policy)}"
             case SetFreshness(freshness):
-                fields, said = freshness_fields(freshness), "freshness set"
+                fields, said = {"freshness": freshness}, "freshness set"
             case SetProperties(properties):
                 refuse_secrets(f"cache {cache.qualified_name}", {}, dict(properties))
                 refuse_properties(cache.name, dict(properties))
-                fields = {"properties": {**cache.properties, **dict(properties)}}
+                fields = {"properties": {**cache.spec.properties, **dict(properties)}}
                 said = "properties set"
             case _:
                 assert_never(statement.action)
-        writer.update_cache(cache.id, cache.version, now=now, **fields)
+        self._metastore.caches.update(cache.id, cache.version, now=now, **fields)
         return done(cache.qualified_name, said)
 
     def _refresh(self, cache: CacheRecord, mode: str | None, told: _Told) -> ResultRows:
@@ -367,7 +367,7 @@ class CacheService:
 
     def _grant(self, name: QualifiedName, principal: str) -> ResultRows:
         cache = self._find(name)
-        if not self._metastore.writer.grant(cache.id, principal):
+        if not self._metastore.grants.add(cache.id, principal):
             return done(str(name), "was granted already")
         # it was open to everybody, whoever made it
         alone = "" if cache.narrowed else ", and from now on to nobody else"
@@ -375,19 +375,19 @@ class CacheService:
 
     def _revoke(self, name: QualifiedName, principal: str) -> ResultRows:
         cache = self._find(name)
-        self._metastore.writer.revoke(cache.id, principal)
-        left = self._metastore.reader.grants(cache.id)
+        self._metastore.grants.revoke(cache.id, principal)
+        left = self._metastore.grants.of(cache.id)
         # a cache that was narrowed once is not opened to everybody by taking the last grant back
         nobody = "" if left else "; nobody may use the cache now, until it is granted to somebody"
         return done(str(name), f"revoked from {principal}{nobody}")
 
     def _drop(self, name: QualifiedName, if_exists: bool, told: _Told) -> ResultRows:
-        found = self._metastore.reader.cache(self._namespace(name), name.last)
+        found = self._metastore.caches.named(self._namespace(name), name.last)
         if found is None and if_exists:
             return done(str(name), "did not exist, nothing was changed")
         cache = self._find(name)
         told().refuse_change(cache)
-        self._metastore.writer.drop_cache(cache.id, now=self._now())
+        self._metastore.caches.drop(cache.id, now=self._now())
         self.purge()
         return done(cache.qualified_name, "dropped")
 
@@ -400,20 +400,19 @@ class CacheService:
         return self._tidy.purge()
 
     def _show(self, pattern: str | None, told: Discretion) -> ResultRows:
-        found = self._metastore.reader.list_caches(pattern)
+        found = self._metastore.caches.matching(pattern)
         return show_rows([self._facts(cache, told) for cache in found])
 
     def _facts(self, cache: CacheRecord, told: Discretion, *, lag: bool = False) -> CacheFacts:
-        reader = self._metastore.reader
-        published = reader.published(cache.id)
-        runs = reader.refreshes(cache.id, limit=1)
+        published = self._metastore.snapshots.published(cache.id)
+        runs = self._metastore.refreshes.of(cache.id, limit=1)
         snapshot = published.states if published else {}
         places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
         names = {t.location: t.name for t in (published.tables if published and lag else ())}
         may_use = told.may_know(cache)
         return CacheFacts(
             cache=masked_cache(cache),
-            sets=told.sets(reader.grouping_sets(cache.id), cache),
+            sets=told.sets(self._metastore.caches.grouping_sets(cache.id), cache),
             last=told.run(runs[0], cache) if runs else None,
             published=None if published is None else told.snapshot(published, cache),
             looked=self._look(places, snapshot, may_use),
@@ -422,7 +421,7 @@ class CacheService:
             lag_seconds=self._engine.lag_seconds(snapshot, published.read_at)
             if lag and published and snapshot
             else None,
-            over=tuple(reader.names(cache.depends_on).values()),
+            over=tuple(self._metastore.caches.names(cache.depends_on).values()),
             columns={t.location: t.columns for t in self._engine.base_tables(names)},
             may_use=may_use,
             may_see=told.may_see(cache),
@@ -451,11 +450,11 @@ class CacheService:
         return namespace_of(name, *self._engine.current())
 
     def _find(self, name: QualifiedName) -> CacheRecord:
-        cache = self._metastore.reader.cache(self._namespace(name), name.last)
+        cache = self._metastore.caches.named(self._namespace(name), name.last)
         if cache is None:
             raise no_cache(
                 str(name),
-                self._metastore.reader.cache_names(),
+                self._metastore.caches.live_names(),
                 "SHOW RELATIONAL CACHES",
                 self._namespace(QualifiedName((name.last,))),
             )
@@ -470,10 +469,9 @@ class CacheService:
     # -- record-preserving joins --------------------------------------------------------------
 
     def _create_join(self, statement: CreateRecordPreservingJoin) -> ResultRows:
-        reader = self._metastore.reader
-        if statement.if_not_exists and reader.join(str(statement.name)) is not None:
+        if statement.if_not_exists and self._metastore.joins.named(str(statement.name)) is not None:
             return done(str(statement.name), "exists already, nothing was changed")
-        if reader.join(str(statement.name)) is not None:
+        if self._metastore.joins.named(str(statement.name)) is not None:
             raise AlreadyExistsError(
                 ErrorCode.JOIN_EXISTS,
                 f"the record-preserving join {statement.name} exists already: "
@@ -483,13 +481,13 @@ class CacheService:
         record = build_join(statement, self._engine)
         if statement.validated:
             record = self._validated(record)
-        self._metastore.writer.create_join(record, now=self._now())
+        self._metastore.joins.create(record, now=self._now())
         self._note_tables({side.location: side.name for side in (record.left, record.right)})
         return done(record.name, "created" if statement.validated else "created, not validated")
 
     def _note_tables(self, names: Mapping[str, str]) -> None:
         """For those who match texts without a Spark. A refresh notes them again."""
-        self._metastore.writer.note_tables(self._engine.base_tables(names))
+        self._metastore.tables.note(self._engine.base_tables(names))
 
     def _validated(self, record: JoinRecord) -> JoinRecord:
         verdict = self._engine.validate(record)
@@ -534,7 +532,7 @@ class CacheService:
         if message:
             again = f"VALIDATE RECORD PRESERVING JOIN {join.name}"
             message = f"{message}; correct the data and run {again}"
-        noted = self._metastore.writer.update_join_state(
+        noted = self._metastore.joins.update_state(
             join.id,
             state,
             message=message or None,
@@ -554,20 +552,20 @@ class CacheService:
 
     def _contradiction(self, join: JoinRecord, verdict: JoinVerdict) -> str:
         """What contradicts a join, as it may be told and kept."""
-        marks = self._metastore.reader.restricted_tables()
+        marks = self._metastore.tables.restricted()
         if verdict.message and is_marked(join, marked_keys(marks)):
             return untold(join.name)
         return verdict.message
 
     def _drop_join(self, name: QualifiedName, if_exists: bool, told: _Told) -> ResultRows:
-        if if_exists and self._metastore.reader.join(str(name)) is None:
+        if if_exists and self._metastore.joins.named(str(name)) is None:
             return done(str(name), "did not exist, nothing was changed")
         told().refuse_join_drop(str(name))
-        self._metastore.writer.drop_join(str(name))
+        self._metastore.joins.drop(str(name))
         return done(str(name), "dropped")
 
     def _find_join(self, name: QualifiedName) -> JoinRecord:
-        join = self._metastore.reader.join(str(name))
+        join = self._metastore.joins.named(str(name))
         if join is None:
             raise NotFoundError(
                 ErrorCode.JOIN_NOT_FOUND,

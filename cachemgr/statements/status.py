@@ -142,7 +142,7 @@ def status_of(
     elif any(state is None for state in looked.versions.values()):
         definition = "BROKEN"
     refresh = "NEVER" if last is None else _run_word(last)
-    if not cache.rewrite_enabled:
+    if not cache.spec.rewrite_enabled:
         availability = "DISABLED"
     elif published is None:
         availability = "NOT_REFRESHED"
@@ -165,8 +165,8 @@ def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, be
     grown = since.count(Since.APPENDED)
     if not grown:
         return "AVAILABLE"
-    strict = cache.freshness is FreshnessKind.STRICT
-    reads = grown == 1 and strict and has_fresh_hits(cache.properties)
+    strict = cache.spec.freshness.kind is FreshnessKind.STRICT
+    reads = grown == 1 and strict and has_fresh_hits(cache.spec.properties)
     return "APPENDED" if reads else "STALE"
 
 
@@ -216,15 +216,16 @@ def answers(
         return f"yes: with the appended rows, which hits read beside it ({what})"
     if Since.OTHER in since.values():
         return f"no: not before its next refresh ({what})"
-    if cache.freshness is FreshnessKind.UNLIMITED:
+    if cache.spec.freshness.kind is FreshnessKind.UNLIMITED:
         return f"yes: as of its snapshot ({what})"
     grown = [found for found in since.values() if found is not Since.SAME] == [Since.APPENDED]
-    if cache.freshness is FreshnessKind.MAX_STALENESS:
+    if cache.spec.freshness.kind is FreshnessKind.MAX_STALENESS:
         beyond = ", then with the appended rows" if _reads(cache, grown) else ""
-        bound = f"yes: as of its snapshot, while its lag is below {cache.max_staleness_seconds} s"
+        seconds = cache.spec.freshness.max_staleness_seconds
+        bound = f"yes: as of its snapshot, while its lag is below {seconds} s"
         return f"{bound}{beyond} ({what})"
     changed = [found for found in since.values() if found is not Since.SAME]
-    if set(changed) == {Since.APPENDED} and has_fresh_hits(cache.properties):
+    if set(changed) == {Since.APPENDED} and has_fresh_hits(cache.spec.properties):
         return (
             "where all but one of the tables that grew got new keys alone: with the appended rows; "
             f"else not before its next refresh ({what})"
@@ -241,7 +242,7 @@ def _unread(published: SnapshotRecord | None, looked: Looked) -> str:
 
 
 def _reads(cache: CacheRecord, grown: bool) -> bool:
-    return grown and has_fresh_hits(cache.properties)
+    return grown and has_fresh_hits(cache.spec.properties)
 
 
 def _happened(table: SnapshotTableRecord, looked: Looked) -> str:

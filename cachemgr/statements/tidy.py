@@ -72,7 +72,7 @@ class Tidy:
         self._metastore = metastore
         self._files_of = files_of
         self._grace_seconds = grace_seconds
-        self._now = now or metastore.reader.now
+        self._now = now or metastore.clock.now
         self._seen: dict[str, _Seen] = {}
         self._next = ""
 
@@ -85,7 +85,7 @@ class Tidy:
         Returns:
             How many files were deleted.
         """
-        records = self._metastore.reader.schedules()
+        records = self._metastore.schedules.all()
         places = {r.cache.location for r in records}
         self._seen = {place: seen for place, seen in self._seen.items() if place in places}
         budget = _Budget(most)
@@ -98,7 +98,7 @@ class Tidy:
 
     def cache(self, cache_id: str, most: int = MOST_FILES) -> int:
         """Tidy one cache; see `look`."""
-        records = self._metastore.reader.schedules()
+        records = self._metastore.schedules.all()
         budget = _Budget(most)
         for record in records:
             if record.cache.id == cache_id:
@@ -116,7 +116,7 @@ class Tidy:
         before = self._now() - timedelta(seconds=self._grace_seconds())
         gone = [
             cache
-            for cache in self._metastore.reader.caches(include_dropped=True)
+            for cache in self._metastore.caches.all(include_dropped=True)
             if cache.dropped_at is not None and cache.dropped_at <= before
         ]
         return sum(map(self._is_purged, gone))
@@ -127,7 +127,7 @@ class Tidy:
             for folder in self._places(files, cache):
                 files.delete_folder(folder)
             files.delete_folder(records_of(cache.location))
-            self._metastore.writer.purge_cache(cache.id)
+            self._metastore.caches.purge(cache.id)
         except Exception as error:
             name = cache.qualified_name
             logger.warning("files of the dropped cache %s cannot be deleted: %s", name, error)
@@ -154,7 +154,7 @@ class Tidy:
         if seen.settled == state:
             return
         before = self._before(cache, records)
-        usage = self._metastore.reader.usage(cache.id, before)
+        usage = self._metastore.snapshots.usage(cache.id, before)
         if usage.oldest is None:
             return
         files = self._files_of(cache.location)

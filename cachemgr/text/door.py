@@ -461,10 +461,10 @@ class TextDoor:
                 logger.warning("the names of tables cannot be read: %s", error)
 
     def _read_names(self, before: Names | None) -> Names:
-        reader = metastore_of(self._feed.source).reader
-        joins = (side.location for j in reader.joins() for side in (j.left, j.right))
+        metastore = metastore_of(self._feed.source)
+        joins = (side.location for j in metastore.joins.all() for side in (j.left, j.right))
         places = self._feed.registry.tables() | frozenset(joins)
-        return Names(reader.base_tables(), places, before)
+        return Names(metastore.tables.noted(), places, before)
 
     def _log(
         self,

@@ -132,9 +132,9 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
                 ErrorCode.EXPRESSION_NOT_SUPPORTED,
                 f"cache {name}: {error} cannot be written as SQL",
             ) from error
-        if cache.rewrite_enabled:
+        if cache.spec.rewrite_enabled:
             registry.put(found)
-    disabled = frozenset(n for n, c in caches.items() if not c.rewrite_enabled)
+    disabled = frozenset(n for n, c in caches.items() if not c.spec.rewrite_enabled)
     seen = tables_of_nowhere(r for found in plans.values() for r in found.relations)
     checks = checks_of([unbuilt(found, seen) for found in plans.values()])
     return Workspace(schema, read, registry, plans, disabled, stored, seen, checks)

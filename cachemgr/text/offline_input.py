@@ -135,7 +135,7 @@ def plan(
         parsed = parse_query(cache.select.text, _with_caches(schema, below), settings)
         block = expanded(_definition_block(name, parsed), named)
         found = plan_definition(name, block, joins)
-        return replace(found, partition_by=cache.partitioned_by)
+        return replace(found, partition_by=cache.spec.partitioned_by)
     except MatcherError as error:
         raise DefinitionError(error.code, f"cache {name}: {error}") from error
 

@@ -57,9 +57,9 @@ class Housekeeping:
             How many were found damaged.
         """
         found, unread = 0, 0.0
-        caches = sorted(self._metastore.reader.caches(), key=lambda c: (c.id <= self._next, c.id))
+        caches = sorted(self._metastore.caches.all(), key=lambda c: (c.id <= self._next, c.id))
         published = {c.published_refresh_id for c in caches[:most] if c.published_refresh_id}
-        snapshots = self._metastore.reader.snapshots(published)
+        snapshots = self._metastore.snapshots.by_ids(published)
         for cache in caches[:most]:
             if unread > _MOST_SECONDS_AWAY:
                 break  # a storage that takes long to say no must not keep what else is to be done
@@ -82,12 +82,12 @@ class Housekeeping:
 
     def _note(self, cache: CacheRecord, refresh_id: str, damage: str) -> bool:
         """Whether damage was noted that was not known."""
-        writer, known = self._metastore.writer, cache.damaged
+        known = cache.damaged
         if damage and known is None:
             logger.error("cache %s is damaged: %s", cache.qualified_name, damage)
-            return writer.note_damage(cache.id, refresh_id, damage)
+            return self._metastore.snapshots.note_damage(cache.id, refresh_id, damage)
         if not damage and known is not None and is_seen_by_looks(known):
-            if writer.lift_damage(cache.id, refresh_id, known):
+            if self._metastore.snapshots.lift_damage(cache.id, refresh_id, known):
                 logger.info("cache %s has all its files again", cache.qualified_name)
         return False
 
@@ -102,10 +102,9 @@ def forget_the_past(metastore: Metastore, days: int) -> int:
     Returns:
         How many were deleted.
     """
-    before = metastore.reader.now() - timedelta(days=days)
-    writer = metastore.writer
-    runs = _portions(writer.prune_runs, before)
-    decisions = _portions(writer.prune_decisions, before)
+    before = metastore.clock.now() - timedelta(days=days)
+    runs = _portions(metastore.refreshes.prune, before)
+    decisions = _portions(metastore.decisions.prune, before)
     if runs or decisions:
         logger.info("deleted %d runs and %d decisions of before %s", runs, decisions, before)
     return runs + decisions

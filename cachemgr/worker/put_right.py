@@ -56,11 +56,11 @@ class PutRight:
         self._seen = {key: heads for key, heads in self._seen.items() if key in stopped}
         if not stopped:
             return 0
-        now = self._metastore.reader.now()
+        now = self._metastore.clock.now()
         return sum([self._try_again(key, record, now) for key, record in stopped.items()])
 
     def _try_again(self, key: tuple[str, str], record: ScheduleRecord, now: datetime) -> bool:
-        cache = self._metastore.reader.cache_by_id(record.cache.id)
+        cache = self._metastore.caches.get(record.cache.id)
         relations = ((cache and cache.plan) or {}).get("relations", ())
         asked = self._refresher.heads({str(place) for place, _ in relations})
         # a table that cannot be asked has not moved, for all that is known
@@ -72,10 +72,11 @@ class PutRight:
         if cache is None or not moved or not _has_waited(record, now):
             return False
         with suppress(CacheManagerError):  # somebody has just changed it
-            writer = self._metastore.writer
-            writer.update_cache(cache.id, cache.version, now=now, paused=False)
+            self._metastore.caches.update(cache.id, cache.version, now=now, paused=False)
             failures = max(1, record.failures)
-            writer.note_failure(cache.id, failures=failures, retry_at=now, paused_because=None)
+            self._metastore.schedules.note_failure(
+                cache.id, failures=failures, retry_at=now, paused_because=None
+            )
             del self._seen[key]
             logger.info("cache %s goes on: a base table is another one", cache.qualified_name)
             return True

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Final
 
 from cachemgr.base_state import BaseState, Unreadable, counted
+from cachemgr.cache_spec import UnreadableTrigger
 from cachemgr.errors import ConflictError, NotFoundError
-from cachemgr.metastore.queue_writes import DueRefresh
+from cachemgr.metastore.queue import DueRefresh
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.passing import is_of_storage
@@ -74,13 +74,15 @@ def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatu
 
 def _trigger(cache: CacheRecord) -> Trigger | str:
     """When a cache is to be refreshed, or why that cannot be read here."""
-    try:
-        trigger = trigger_of(cache.refresh_trigger)
-        if isinstance(trigger, Cron):
+    trigger = cache.spec.refresh.trigger
+    if isinstance(trigger, UnreadableTrigger):
+        return trigger.why
+    if isinstance(trigger, Cron):
+        try:
             check_cron(trigger)
-        return trigger
-    except (ValueError, KeyError, TypeError) as error:
-        return str(error) or type(error).__name__
+        except (ValueError, KeyError, TypeError) as error:
+            return str(error) or type(error).__name__
+    return trigger
 
 
 def _running_since(record: ScheduleRecord) -> datetime | None:
@@ -97,7 +99,7 @@ def ask_for_due(metastore: Metastore) -> Look:
     Returns:
         What was found due, and when the next cache will be.
     """
-    records = {r.cache.id: r for r in metastore.reader.schedules()}
+    records = {r.cache.id: r for r in metastore.schedules.all()}
     reads = {i: r.cache.depends_on for i, r in records.items()}
     statuses = []
     for cache_id, record in records.items():
@@ -108,9 +110,9 @@ def ask_for_due(metastore: Metastore) -> Look:
             _pause_unreadable(metastore, record)
         if record.paused_because is not None and is_of_storage(record.paused_because):
             _resume(metastore, record)
-    found = look(statuses, metastore.reader.now())
+    found = look(statuses, metastore.clock.now())
     due = [DueRefresh(w.cache_id, w.why, records[w.cache_id].epoch) for w in found.wanted]
-    asked = metastore.writer.request_due(due) if due else {}
+    asked = metastore.queue.request_due(due) if due else {}
     for one in due:
         if one.cache_id in asked:
             name = records[one.cache_id].cache.qualified_name
@@ -125,7 +127,7 @@ def _pause_unreadable(metastore: Metastore, record: ScheduleRecord) -> None:
         f"its schedule cannot be read: {_trigger(cache)}; ALTER RELATIONAL CACHE "
         f"{cache.qualified_name} SET REFRESH …, then RESUME"
     )
-    metastore.writer.note_failure(
+    metastore.schedules.note_failure(
         cache.id, failures=record.failures + 1, retry_at=None, paused_because=why
     )
     logger.error("cache %s is paused: %s", cache.qualified_name, why)
@@ -136,9 +138,7 @@ def _resume(metastore: Metastore, record: ScheduleRecord) -> None:
     next refresh tells whether it does by now."""
     cache = record.cache
     with suppress(ConflictError, NotFoundError):  # another replica did, or somebody else
-        metastore.writer.update_cache(
-            cache.id, cache.version, now=metastore.reader.now(), paused=False
-        )
+        metastore.caches.update(cache.id, cache.version, now=metastore.clock.now(), paused=False)
         logger.info("cache %s goes on: it was paused for its storage", cache.qualified_name)
 
 
@@ -166,7 +166,7 @@ class Watch:
         Returns:
             How many fell behind since the last look.
         """
-        records = self._metastore.reader.schedules()
+        records = self._metastore.schedules.all()
         self._put_right.look(records)
         watched = [r for r in records if _waits_for_commits(r)]
         snapshots = {r.cache.id: self._snapshot(r.cache.published_refresh_id) for r in watched}
@@ -176,7 +176,7 @@ class Watch:
             return 0
         heads = self._refresher.heads(places)
         self._find_names(found for found in snapshots.values() if found)
-        now = self._metastore.reader.now()
+        now = self._metastore.clock.now()
         behind = {
             cache_id: moment
             for cache_id, snapshot in snapshots.items()
@@ -184,7 +184,7 @@ class Watch:
             and (moment := self._behind_since(cache_id, snapshot, heads, now)) is not None
         }
         if behind:
-            self._metastore.writer.note_behind(behind)
+            self._metastore.schedules.note_behind(behind)
         return len(behind)
 
     def _behind_since(
@@ -248,7 +248,7 @@ class Watch:
             return None
         found = self._snapshots.get(refresh_id)
         if found is None:
-            published = self._metastore.reader.snapshot(refresh_id)
+            published = self._metastore.snapshots.get(refresh_id)
             if published is None:
                 return None
             tables = {t.location: t.state for t in published.tables if t.version is not None}

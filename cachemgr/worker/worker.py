@@ -100,13 +100,13 @@ class Worker:
         Returns:
             How many were taken.
         """
-        self._metastore.writer.requeue_abandoned()
+        self._metastore.queue.requeue_abandoned()
         taken = 0
-        if self._stopping or not self._metastore.reader.requests():
+        if self._stopping or not self._metastore.queue.waiting():
             return 0
         self._refresher.prepare()
         while not self._stopping and len(self._running) < self._slots:
-            run = self._metastore.writer.claim_refresh(
+            run = self._metastore.queue.claim(
                 self._holder,
                 lease_seconds=self._lease_seconds,
                 most_running=self._most_running,
@@ -147,14 +147,14 @@ class Worker:
                 grace_seconds = 0
         handed = [run_id for run_id, future in running.items() if not future.done()]
         for run_id in handed:
-            self._metastore.writer.hand_over(run_id, by=self._holder)
+            self._metastore.queue.hand_over(run_id, by=self._holder)
         self._pool.shutdown(wait=False, cancel_futures=True)
         return tuple(handed)
 
     def _carry_out(self, run: RefreshRunRecord) -> None:
         name = run.cache_id
         try:
-            name = self._metastore.reader.names((run.cache_id,)).get(run.cache_id, name)
+            name = self._metastore.caches.names((run.cache_id,)).get(run.cache_id, name)
             logger.info("refresh %s of cache %s begins", run.id, name)
             done = self._refresher.refresh(run, lambda error: self._failing(run, error))
             logger.info("refresh %s of cache %s: %s", run.id, name, done.state.value)
@@ -176,16 +176,16 @@ class Worker:
         """One that failed before it came to its own end must not keep its lease."""
         try:
             if error.code in NO_SPARK:
-                self._metastore.writer.hand_over(run.id, by=self._holder, spark_lost=True)
+                self._metastore.queue.hand_over(run.id, by=self._holder, spark_lost=True)
                 return
-            self._metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=None)
+            self._metastore.refreshes.fail(run.id, run.fencing_token, str(error), now=None)
         except CacheManagerError as trouble:
             logger.warning("the end of refresh %s cannot be noted: %s", run.id, trouble)
 
     def _failing(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
         if run.origin is not Origin.SCHEDULE or error.code in _NO_FAILURE:
             return
-        schedule = self._metastore.reader.schedule(run.cache_id)
+        schedule = self._metastore.schedules.of(run.cache_id)
         if schedule is None:
             return
         passing = self._passing(run, error)
@@ -193,12 +193,12 @@ class Worker:
             schedule.failures,
             permanent=error.code in PERMANENT,
             error=str(error),
-            now=self._metastore.reader.now(),
+            now=self._metastore.clock.now(),
             chance=self._chance,
             passing_until=passing.until,
             lasting_since=passing.since if passing.never_pauses else None,
         )
-        noted = self._metastore.writer.note_failure(
+        noted = self._metastore.schedules.note_failure(
             run.cache_id,
             failures=verdict.failures,
             retry_at=verdict.retry_at,
@@ -215,7 +215,7 @@ class Worker:
         of_storage = is_of_storage(str(error))
         if error.code != _TABLE_LOST and not of_storage:
             return _Passing()
-        since = self._metastore.reader.failing_since(run.cache_id, error.code) or run.started_at
+        since = self._metastore.refreshes.failing_since(run.cache_id, error.code) or run.started_at
         what = "its base table" if error.code == _TABLE_LOST else "the storage"
         until = since + timedelta(seconds=self._lost_table_seconds)
         logger.warning("cache %s waits for %s to be back", run.cache_id, what)

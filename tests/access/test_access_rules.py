@@ -22,11 +22,11 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRunRecord,
-    RegistryEntry,
     RestrictedTable,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import RunState
 from matcher.model.reasons import ReasonCode
 

@@ -16,6 +16,7 @@ from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.roles import Role
 from tests.processes import free_port
 from tests.servers import ServerThread
+from tests.worlds.records import cache_of
 
 
 class NoSpark:
@@ -62,7 +63,7 @@ def client_of(store: Metastore, serve) -> Iterator[object]:
     made: list[httpx.Client] = []
 
     def client(role: Role, principal: str = "") -> httpx.Client:
-        _, token = store.writer.create_token(principal or role.value, role)
+        _, token = store.tokens.create(principal or role.value, role)
         made.append(
             httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
         )
@@ -88,18 +89,18 @@ def make_cache(name: str, **changed) -> CacheRecord:
         "columns": (ColumnRecord("a", "int", False), ColumnRecord("s", "bigint", True)),
         "plan_version": "2",
     }
-    return CacheRecord(**(values | changed))
+    return cache_of(**(values | changed))
 
 
 @pytest.fixture
 def cache(store: Metastore) -> CacheRecord:
-    return store.writer.create_cache(make_cache("cube"), now=store.reader.now())
+    return store.caches.create(make_cache("cube"), now=store.clock.now())
 
 
 @pytest.fixture
 def new_cache(store: Metastore):
     def create(name: str, **changed) -> CacheRecord:
-        return store.writer.create_cache(make_cache(name, **changed), now=store.reader.now())
+        return store.caches.create(make_cache(name, **changed), now=store.clock.now())
 
     return create
 
@@ -111,7 +112,7 @@ def run(request, store, metastore_url, serve, monkeypatch, tmp_path):
     for name in ("CACHEMGR_SERVER", "CACHEMGR_TOKEN", "CACHEMGR_METASTORE_URL"):
         monkeypatch.delenv(name, raising=False)
     if request.param == "service":
-        _, token = store.writer.create_token("ann", Role.OPERATOR)
+        _, token = store.tokens.create("ann", Role.OPERATOR)
         monkeypatch.setenv("CACHEMGR_SERVER", serve())
         monkeypatch.setenv("CACHEMGR_TOKEN", token)
     else:

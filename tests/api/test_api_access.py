@@ -69,7 +69,7 @@ def test_any_principal_can_be_granted_and_revoked(admin, cache, store, principal
     answer = admin.put(path)
     assert answer.status_code == 200, answer.text
     assert answer.json() == {"narrowed": True, "principals": [principal]}
-    assert store.reader.grants(cache.id) == (principal,)
+    assert store.grants.of(cache.id) == (principal,)
     assert admin.put(path).json()["principals"] == [principal]
     assert admin.delete(path).json() == {"narrowed": True, "principals": []}
     again = admin.delete(path)
@@ -80,8 +80,8 @@ def test_any_principal_can_be_granted_and_revoked(admin, cache, store, principal
 def test_what_is_no_principal(admin, cache, store, principal):
     answer = admin.put(f"/api/v1/caches/cube/grants/{quoted(principal)}")
     assert answer.status_code in (400, 404, 422), answer.text
-    assert store.reader.grants(cache.id) == ()
-    assert not store.reader.cache_by_id(cache.id).narrowed
+    assert store.grants.of(cache.id) == ()
+    assert not store.caches.get(cache.id).narrowed
 
 
 def test_grants_are_shown_to_admins_alone(client_of, admin, cache):
@@ -98,8 +98,8 @@ def test_grants_are_shown_to_admins_alone(client_of, admin, cache):
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
 def test_who_sees_rows_is_the_admins_to_say(client_of, cache, store, role):
-    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
-    before = store.reader.revision()
+    mark = store.tables.restrict("hr.pay", "file:/pay", "id", by="root")
+    before = store.registry.revision()
     other = client_of(role)
     refused = [
         other.get("/api/v1/caches/cube/grants"),
@@ -113,12 +113,12 @@ def test_who_sees_rows_is_the_admins_to_say(client_of, cache, store, role):
         ),
     ]
     assert [answer.status_code for answer in refused] == [403] * 6
-    assert store.reader.revision() == before
-    assert store.reader.restricted_tables() == (mark,)
+    assert store.registry.revision() == before
+    assert store.tables.restricted() == (mark,)
 
 
 def test_restricted_tables_are_listed_and_unmarked(client_of, admin, store):
-    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
+    mark = store.tables.restrict("hr.pay", "file:/pay", "id", by="root")
     found = client_of(Role.VIEWER).get("/api/v1/tables/restricted").json()["tables"]
     assert [(t["id"], t["name"], t["restrictedBy"]) for t in found] == [(mark.id, "hr.pay", "root")]
     path = f"/api/v1/tables/restricted/{mark.id}"
@@ -130,7 +130,7 @@ def test_restricted_tables_are_listed_and_unmarked(client_of, admin, store):
 def test_a_text_that_is_more_than_a_name_is_no_table(admin, store, table):
     answer = admin.post("/api/v1/tables/restricted", json={"table": table})
     assert answer.status_code in (400, 422), answer.text
-    assert store.reader.restricted_tables() == ()
+    assert store.tables.restricted() == ()
 
 
 def run(store, *args):
@@ -149,19 +149,19 @@ def test_grants_by_cli(store, cache):
 
 
 def test_restricted_tables_by_cli(store):
-    store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
+    store.tables.restrict("hr.pay", "file:/pay", "id", by="root")
     assert "hr.pay" in run(store, "table", "list").stdout
     failed = run(store, "table", "unrestrict", "hr.nothing")
     assert failed.exit_code == 1 and "TABLE_NOT_RESTRICTED" in failed.stderr
     assert run(store, "table", "unrestrict", "HR.pay").exit_code == 0
-    assert store.reader.restricted_tables() == ()
+    assert store.tables.restricted() == ()
 
 
 def test_a_viewer_sees_of_other_peoples_decisions_no_value_and_no_name(client_of, store):
     reasons = ({"code": "PREDICATE_NOT_CONTAINED", "detail": "name = 'Smith'"},)
-    store.writer.log_decisions(
+    store.decisions.log(
         DecisionRecord(
-            store.reader.now(), "s", "h", Outcome.MISS, reasons=reasons, principal=principal
+            store.clock.now(), "s", "h", Outcome.MISS, reasons=reasons, principal=principal
         )
         for principal in ("ann", "bob", None)
     )
@@ -179,12 +179,12 @@ def test_a_viewer_sees_of_other_peoples_decisions_no_value_and_no_name(client_of
 
 def test_viewers_are_shown_no_ids_of_caches(client_of, cache, store):
     """Whoever may read the storage would find the files of a cache by its id."""
-    store.writer.request_refresh(cache.id, why="asked")
-    run = store.writer.claim_refresh("w", lease_seconds=20)
+    store.queue.request(cache.id, why="asked")
+    run = store.queue.claim("w", lease_seconds=20)
     below = f"s3a://caches/{'0' * 32}"
     places = {"below": below, "u": "s3a://u"}
     tables = [SnapshotTableRecord(name, place, "t", 1) for name, place in places.items()]
-    store.writer.publish_refresh(
+    store.refreshes.publish(
         run.id, 1, Publication(cache_version=3, rows=7, bytes=70, tables=tables), now=None
     )
     for role in Role:
@@ -202,12 +202,12 @@ def test_viewers_are_shown_no_ids_of_caches(client_of, cache, store):
 
 def test_nobody_reads_ids_of_caches_in_page_tokens(client_of, new_cache, store):
     made = [new_cache(f"c{i}") for i in range(3)]
-    store.writer.grant(made[0].id, "ann")
+    store.grants.add(made[0].id, "ann")
     bob = client_of(Role.VIEWER, "bob")
     for _ in range(2):
-        store.writer.request_refresh(made[1].id, why="asked")
-        run = store.writer.claim_refresh("w", lease_seconds=20)
-        store.writer.fail_refresh(run.id, run.fencing_token, "no", now=None)
+        store.queue.request(made[1].id, why="asked")
+        run = store.queue.claim("w", lease_seconds=20)
+        store.refreshes.fail(run.id, run.fencing_token, "no", now=None)
     for path in ("caches", "caches/c1/refreshes", "catalog"):
         token, told = None, 0
         while token is not None or not told:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.metastore.records import Publication
+from scheduler.triggers import Every
 
 
 def test_one_cache(client, cache):
@@ -24,21 +26,21 @@ def test_one_cache(client, cache):
 
 
 def test_a_published_cache(client, cache, store):
-    store.writer.request_refresh(cache.id, why="asked")
-    run = store.writer.claim_refresh("w", lease_seconds=20)
-    store.writer.publish_refresh(
+    store.queue.request(cache.id, why="asked")
+    run = store.queue.claim("w", lease_seconds=20)
+    store.refreshes.publish(
         run.id, 1, Publication(cache_version=3, rows=7, bytes=70, tables=()), now=None
     )
     found = client.get("/api/v1/caches/cube").json()
     assert found["status"]["combined"] == "HEALTHY"
     assert (found["published"]["refreshId"], found["published"]["rows"]) == (run.id, 7)
     assert found["lastRun"]["state"] == "PUBLISHED" and found["refreshing"] is None
-    store.writer.note_behind({cache.id: store.reader.now()})
+    store.schedules.note_behind({cache.id: store.clock.now()})
     assert client.get("/api/v1/caches/cube").json()["status"]["combined"] == "STALE"
 
 
 def test_a_scheduled_cache_says_when_it_is_due(client, new_cache):
-    cache = new_cache("timed", refresh_trigger={"kind": "EVERY", "seconds": 60})
+    cache = new_cache("timed", refresh=RefreshPolicy(Every(60)))
     found = client.get("/api/v1/caches/timed").json()
     assert found["trigger"] == {
         "kind": "EVERY", "seconds": 60, "atMostEverySeconds": None, "expression": None,
@@ -129,7 +131,7 @@ def test_changes_that_are_not_accepted(client, cache, store, body):
     answer = client.patch("/api/v1/caches/cube", json=body)
     assert answer.status_code in (400, 422)
     assert set(answer.json()["error"]) == {"type", "message", "code", "requestId"}
-    assert store.reader.cache_by_id(cache.id) == cache
+    assert store.caches.get(cache.id) == cache
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_actions(client, cache, action, field, value):
 def test_drop(client, cache, store):
     answer = client.delete("/api/v1/caches/cube")
     assert (answer.status_code, answer.content) == (204, b"")
-    assert store.reader.cache("default", "cube") is None
+    assert store.caches.named("default", "cube") is None
     assert client.delete("/api/v1/caches/cube").status_code == 404
 
 

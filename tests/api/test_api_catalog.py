@@ -50,15 +50,15 @@ def names(found):
 
 
 def publish(store, cache):
-    run = store.writer.start_refresh(
-        cache.id, "w", now=store.reader.now(), lease_seconds=60, mode="FULL", reason="test"
+    run = store.refreshes.start(
+        cache.id, "w", now=store.clock.now(), lease_seconds=60, mode="FULL", reason="test"
     )
     tables = [SnapshotTableRecord("t", "file:/t", "id-t", 3, 0)]
-    store.writer.publish_refresh(
+    store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(cache_version=1, rows=10, bytes=10, tables=tables, plan=PLAN),
-        now=store.reader.now(),
+        now=store.clock.now(),
     )
 
 
@@ -69,7 +69,7 @@ def test_everything_then_changes_alone(client, store, new_cache):
     assert found["full"] and names(found) == ["one", "two"] and found["nextPageToken"] is None
     assert found["principal"] == "operator"
     entries = {c["name"]: decode_entry(c, "operator") for c in found["caches"]}
-    stored = {e.cache.name: e for e in store.reader.registry().entries}
+    stored = {e.cache.name: e for e in store.registry.state().entries}
     assert entries["two"].published.run.plan == stored["two"].published.run.plan == PLAN
     assert entries["two"].published.tables[0].table_id == "id-t"
     assert entries["one"].published is None and entries["one"].cache.plan == PLAN
@@ -78,14 +78,14 @@ def test_everything_then_changes_alone(client, store, new_cache):
     at = {"since": found["revision"], "epoch": found["epoch"]}
     nothing = catalog(client, **at)
     assert not nothing["full"] and names(nothing) == []
-    now = store.reader.now()
-    store.writer.update_cache(one.id, one.version, now=now, rewrite_enabled=False)
+    now = store.clock.now()
+    store.caches.update(one.id, one.version, now=now, rewrite_enabled=False)
     changed = catalog(client, **at)
     assert names(changed) == ["one"] and not changed["caches"][0]["rewriteEnabled"]
-    store.writer.drop_cache(one.id, now=store.reader.now())
+    store.caches.drop(one.id, now=store.clock.now())
     dropped = catalog(client, since=changed["revision"], epoch=changed["epoch"])
     assert names(dropped) == [] and dropped["gone"] == [hashed_id(one.id)]
-    left = store.reader.registry().entries
+    left = store.registry.state().entries
     assert dropped["digest"] == digest({e.cache.id: e.cache.revision for e in left})
 
 
@@ -93,16 +93,14 @@ def test_pages_hold_each_cache_also_if_it_changes_between_two(client, store, new
     made = [new_cache(f"c{i}", plan=PLAN) for i in range(5)]
     first = catalog(client, pageSize=2)
     assert names(first) == ["c0", "c1"] and first["nextPageToken"]
-    store.writer.update_cache(
-        made[0].id, made[0].version, now=store.reader.now(), rewrite_enabled=False
-    )
+    store.caches.update(made[0].id, made[0].version, now=store.clock.now(), rewrite_enabled=False)
     seen, page = {c["id"]: c for c in first["caches"]}, first
     while page["nextPageToken"]:
         page = catalog(client, pageSize=2, pageToken=page["nextPageToken"])
         seen |= {c["id"]: c for c in page["caches"]}
     assert len(seen) == 5 and not seen[made[0].id]["rewriteEnabled"]
     assert page["digest"] == digest({i: c["revision"] for i, c in seen.items()})
-    assert page["revision"] == store.reader.revision()
+    assert page["revision"] == store.registry.revision()
 
 
 def test_caches_of_one_revision_are_split_by_id(client, store, new_cache):
@@ -127,8 +125,8 @@ def test_a_page_that_ended_with_a_cache_that_changed_since_loses_none(client, st
     first = catalog(client, pageSize=2)
     last = made[names(first)[-1]]
     seen, page = {c["id"]: c for c in first["caches"]}, first
-    now = store.reader.now()
-    store.writer.update_cache(last.id, last.version, now=now, rewrite_enabled=False)
+    now = store.clock.now()
+    store.caches.update(last.id, last.version, now=now, rewrite_enabled=False)
     while page["nextPageToken"]:
         page = catalog(client, pageSize=2, pageToken=page["nextPageToken"])
         seen |= {c["id"]: c for c in page["caches"]}
@@ -137,7 +135,7 @@ def test_a_page_that_ended_with_a_cache_that_changed_since_loses_none(client, st
 
 @pytest.mark.parametrize("known", ["another epoch", "a revision to come"])
 def test_a_registry_that_is_another_one_is_sent_whole(client, store, cache, known):
-    mark = store.reader.mark()
+    mark = store.registry.mark()
     at = {"epoch": mark.epoch, "since": mark.revision + 1}
     if known == "another epoch":
         at = {"epoch": "f" * 32, "since": mark.revision}
@@ -146,9 +144,9 @@ def test_a_registry_that_is_another_one_is_sent_whole(client, store, cache, know
 
 
 def test_each_metastore_has_an_epoch_of_its_own(store, tmp_path):
-    assert len(store.reader.mark().epoch) == 32
+    assert len(store.registry.mark().epoch) == 32
     with open_metastore(f"sqlite:///{tmp_path / 'another.db'}") as other:
-        assert other.reader.mark().epoch != store.reader.mark().epoch
+        assert other.registry.mark().epoch != store.registry.mark().epoch
 
 
 def test_a_cache_narrowed_to_others_is_not_sent_and_grants_of_others_never(
@@ -159,7 +157,7 @@ def test_a_cache_narrowed_to_others_is_not_sent_and_grants_of_others_never(
     new_cache("open", plan=PLAN)
     before = catalog(bob)
     assert names(before) == ["secret", "open"] and not before["caches"][0]["granted"]
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "ann")
     at = {"since": before["revision"], "epoch": before["epoch"]}
     after = catalog(bob, **at)
     assert names(after) == [] and after["gone"] == [hashed_id(made.id)]
@@ -170,7 +168,7 @@ def test_a_cache_narrowed_to_others_is_not_sent_and_grants_of_others_never(
     mine = catalog(ann)
     entry = next(decode_entry(c, "ann") for c in mine["caches"] if c["name"] == "secret")
     assert entry.cache.narrowed and entry.grants == {"ann"}
-    store.writer.revoke(made.id, "ann")
+    store.grants.revoke(made.id, "ann")
     assert names(catalog(ann)) == ["open"]
 
 
@@ -184,17 +182,17 @@ def test_caches_of_a_restricted_table_are_sent_to_those_granted_alone(client_of,
     new_cache("over_u", plan=other)
     before = catalog(bob)
     assert names(before) == ["over_it", "over_t", "over_u"] and not before["restricted"]
-    mark = store.writer.restrict_table("t", "file:/t", None, by="root")
+    mark = store.tables.restrict("t", "file:/t", None, by="root")
     at = {"since": before["revision"], "epoch": before["epoch"]}
     assert catalog(bob, **at)["digest"] != before["digest"]
     assert names(catalog(bob)) == ["over_u"]
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "ann")
     mine = catalog(ann)
     assert sorted(names(mine)) == ["over_t", "over_u"]
     assert mine["restricted"]["file:/t"] == mine["restricted"][hashed_id(made.id)] == "t"
     new_cache("also_over_t", plan=PLAN)
     assert sorted(names(catalog(ann))) == ["over_t", "over_u"]
-    store.writer.unrestrict_table(mark.id)
+    store.tables.unrestrict(mark.id)
     assert sorted(names(catalog(bob))) == ["also_over_t", "over_it", "over_u"]
 
 
@@ -207,9 +205,9 @@ def test_of_a_restricted_tables_caches_and_joins_others_are_told_nothing(
     secret = {**PLAN, "relations": [["file:/a", "a"], ["file:/b", "b"]]}
     made = new_cache("secret", plan=secret, location="file:/caches/vault")
     new_cache("open", plan=json.loads(json.dumps(PLAN).replace("file:/t", "file:/b")))
-    store.writer.create_join(JOIN, now=store.reader.now())
-    store.writer.restrict_table("hr.a", "file:/elsewhere", "ia", by="root")
-    store.writer.restrict_table("hr.a", "file:/a", None, by="root")
+    store.joins.create(JOIN, now=store.clock.now())
+    store.tables.restrict("hr.a", "file:/elsewhere", "ia", by="root")
+    store.tables.restrict("hr.a", "file:/a", None, by="root")
     told = []
 
     def ask(client, **at):
@@ -221,13 +219,13 @@ def test_of_a_restricted_tables_caches_and_joins_others_are_told_nothing(
     begun = ask(bob)
     at = {"since": begun["revision"], "epoch": begun["epoch"]}
     assert names(begun) == ["open"] and not begun["joins"] and "file:/a" in begun["restricted"]
-    store.writer.update_cache(made.id, made.version, now=store.reader.now(), rewrite_enabled=False)
+    store.caches.update(made.id, made.version, now=store.clock.now(), rewrite_enabled=False)
     assert ask(bob, **at)["gone"] == [hashed_id(made.id)]
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "ann")
     ask(bob, **at)
     hers = ask(ann, **at)
     assert names(hers) == ["secret"] and [j["name"] for j in hers["joins"]] == ["j"]
-    store.writer.revoke(made.id, "ann")
+    store.grants.revoke(made.id, "ann")
     ended = ask(ann, since=hers["revision"], epoch=hers["epoch"])
     assert ended["gone"] == [hashed_id(made.id)] and not ended["joins"]
     ask(bob, **at), ask(bob)
@@ -253,7 +251,7 @@ JOIN = JoinRecord(
 @pytest.mark.parametrize("finds_each", [True, False])
 def test_joins_are_sent(client, store, finds_each):
     join = replace(JOIN, finds_each=finds_each)
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
     [sent] = [decode_join(j) for j in catalog(client)["joins"]]
     assert sent == replace(join, id="", definition="")
 
@@ -261,12 +259,12 @@ def test_joins_are_sent(client, store, finds_each):
 def test_a_poll_that_waits_hears_of_a_change_at_once_and_of_nothing_at_its_end(
     client, store, cache
 ):
-    mark = store.reader.mark()
+    mark = store.registry.mark()
     at = {"since": mark.revision, "epoch": mark.epoch}
     started = time.monotonic()
     assert names(catalog(client, waitSeconds=0.5, **at)) == []
     assert 0.4 < time.monotonic() - started < 5
-    timer = threading.Timer(0.5, lambda: store.writer.grant(cache.id, "operator"))
+    timer = threading.Timer(0.5, lambda: store.grants.add(cache.id, "operator"))
     timer.start()
     started = time.monotonic()
     assert names(catalog(client, waitSeconds=20, **at)) == ["cube"]
@@ -277,12 +275,12 @@ def test_a_poll_that_waits_hears_of_a_change_at_once_and_of_nothing_at_its_end(
 def test_a_token_revoked_during_the_wait_gets_no_news(serve, store, cache):
     import httpx
 
-    record, token = store.writer.create_token("ann", Role.VIEWER)
-    mark = store.reader.mark()
+    record, token = store.tokens.create("ann", Role.VIEWER)
+    mark = store.registry.mark()
 
     def meanwhile():
-        store.writer.revoke_token(record.id)
-        store.writer.grant(cache.id, "ann")
+        store.tokens.revoke(record.id)
+        store.grants.add(cache.id, "ann")
 
     timer = threading.Timer(0.5, meanwhile)
     with httpx.Client(
@@ -303,9 +301,9 @@ def test_hundreds_may_wait_while_others_are_answered(client, store, cache):
 
     import httpx
 
-    mark = store.reader.mark()
+    mark = store.registry.mark()
     params = {"since": mark.revision, "epoch": mark.epoch, "waitSeconds": 30}
-    asked = store.writer.request_refresh(cache.id, why="test", requested_by="ann")
+    asked = store.queue.request(cache.id, why="test", requested_by="ann")
 
     async def run():
         limits = httpx.Limits(max_connections=200)
@@ -323,8 +321,8 @@ def test_hundreds_may_wait_while_others_are_answered(client, store, cache):
             assert (await many.get("/api/v1/info")).status_code == 200
             took = time.monotonic() - started
             assert not any(w.done() for w in waiting)
-            await asyncio.to_thread(store.writer.cancel_refresh, asked.id, by="ann")
-            await asyncio.to_thread(store.writer.grant, cache.id, "operator")
+            await asyncio.to_thread(store.queue.cancel, asked.id, by="ann")
+            await asyncio.to_thread(store.grants.add, cache.id, "operator")
             answers = await asyncio.gather(*waiting)
             assert {a.status_code for a in answers} == {200}
             assert all(names(a.json()) == ["cube"] for a in answers[:60])
@@ -388,7 +386,7 @@ def test_decisions_are_noted_once_and_as_the_tokens_principal(client_of, store):
     assert post(ann).json() == {"stored": 1, "repeated": False}
     assert post(ann).json() == {"stored": 0, "repeated": True}
     assert post(bob).json() == {"stored": 1, "repeated": False}
-    found = store.reader.decisions()
+    found = store.decisions.latest()
     assert sorted(d.principal for d in found) == ["ann", "bob"]
     assert found[0].reasons[0]["code"] == "STALE" and found[0].millis == 1.5
     listed = ann.get("/api/v1/decisions").json()["decisions"]
@@ -412,7 +410,7 @@ def test_what_a_session_encodes_is_what_the_service_takes(client, store):
         0.5,
     )
     assert post(client, decisions=[encode_decision(long)]).status_code == 200
-    [found] = store.reader.decisions()
+    [found] = store.decisions.latest()
     assert found.outcome is Outcome.HIT and len(found.reasons) == 100
 
 
@@ -423,9 +421,9 @@ def hit(at, *caches):
 def test_hits_that_cannot_be_true_are_left_out(client_of, new_cache, store):
     for name in ("open", "narrow", "pay"):
         new_cache(name, plan={"relations": [[f"file:/{name}", name]]})
-    store.writer.grant(store.reader.cache("default", "narrow").id, "friend")
-    store.writer.restrict_table("pay", "file:/pay", None, by="root")
-    now = store.reader.now()
+    store.grants.add(store.caches.named("default", "narrow").id, "friend")
+    store.tables.restrict("pay", "file:/pay", None, by="root")
+    now = store.clock.now()
     ann, friend = client_of(Role.VIEWER, "ann"), client_of(Role.VIEWER, "friend")
     names = ("open", "narrow", "pay", "NARROW", "gone-since")
     sent = [hit(now, name) for name in names] + [hit(now, "open", "pay")]
@@ -434,33 +432,33 @@ def test_hits_that_cannot_be_true_are_left_out(client_of, new_cache, store):
         (friend, "friend", {"open", "narrow", "NARROW", "gone-since"}),
     ):
         assert post(client, decisions=sent).json() == {"stored": len(kept), "repeated": False}
-        mine = [d for d in store.reader.decisions() if d.principal == who]
+        mine = [d for d in store.decisions.latest() if d.principal == who]
         assert {d.caches for d in mine} == {(name,) for name in kept}
 
 
 def test_what_was_taken_since_is_no_forgery(client_of, new_cache, store):
     ann = client_of(Role.VIEWER, "ann")
     was_open, was_granted = new_cache("was_open"), new_cache("was_granted")
-    store.writer.grant(was_granted.id, "ann")
+    store.grants.add(was_granted.id, "ann")
     pay = new_cache("pay", plan={"relations": [["file:/pay", "pay"]]})
-    before = store.reader.now()
-    store.writer.grant(was_open.id, "bob")
-    store.writer.revoke(was_granted.id, "ann")
-    store.writer.restrict_table("pay", "file:/pay", None, by="root")
-    store.writer.drop_cache(pay.id, now=store.reader.now())
+    before = store.clock.now()
+    store.grants.add(was_open.id, "bob")
+    store.grants.revoke(was_granted.id, "ann")
+    store.tables.restrict("pay", "file:/pay", None, by="root")
+    store.caches.drop(pay.id, now=store.clock.now())
     sent = [hit(before, name) for name in ("was_open", "was_granted", "pay")]
     assert post(ann, decisions=sent).json()["stored"] == 3
 
 
 def test_no_decision_is_older_than_a_day(client, store):
     post(client, decisions=[{**DECISION, "at": "0001-01-01T00:00:00Z"}])
-    at, now = store.reader.decisions()[0].at, store.reader.now()
+    at, now = store.decisions.latest()[0].at, store.clock.now()
     assert timedelta(hours=23) < now - at < timedelta(hours=25)
 
 
 def test_decisions_of_the_future_are_of_now(client, store):
     post(client, decisions=[{**DECISION, "at": "2999-01-01T00:00:00+02:00"}])
-    assert store.reader.decisions()[0].at <= store.reader.now()
+    assert store.decisions.latest()[0].at <= store.clock.now()
 
 
 @pytest.mark.parametrize(
@@ -478,4 +476,4 @@ def test_decisions_of_the_future_are_of_now(client, store):
 )
 def test_batches_that_are_refused(client, store, changed):
     assert post(client, **changed).status_code == 422
-    assert store.reader.decisions() == ()
+    assert store.decisions.latest() == ()

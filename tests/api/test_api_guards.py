@@ -128,10 +128,10 @@ def test_a_body_that_does_not_end_is_read_no_further_than_the_limit():
 )
 def test_an_open_service_answers_no_page_of_another_site(serve, store, cache, headers, status):
     url = serve(open_to_all=True)
-    before = store.reader.revision()
+    before = store.registry.revision()
     answer = httpx.post(f"{url}/api/v1/caches/cube/pause", headers=headers)
     assert answer.status_code == status
-    assert (store.reader.revision() == before) is (status == 403)
+    assert (store.registry.revision() == before) is (status == 403)
     if status == 403:
         assert answer.json()["error"]["type"] == "FOREIGN_SITE"
         assert httpx.get(f"{url}/healthz", headers=headers).status_code == 200
@@ -153,10 +153,10 @@ def test_whoever_is_refused_leaves_nothing_and_gets_no_answer_of_others(serve, s
 
 
 def test_the_last_token_revoked_lets_nobody_in(store):
-    assert not store.reader.had_tokens()
-    record, _ = store.writer.create_token("ann", Role.ADMIN)
-    store.writer.revoke_token(record.id)
-    assert store.reader.had_tokens() and not store.reader.has_tokens()
+    assert not store.tokens.had_any()
+    record, _ = store.tokens.create("ann", Role.ADMIN)
+    store.tokens.revoke(record.id)
+    assert store.tokens.had_any() and not store.tokens.has_any()
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_database_that_is_gone_is_503_and_said_by_readyz(postgres_server, post
 
     state_url = make_url(postgres_url)
     with open_metastore(postgres_url) as store:
-        _, token = store.writer.create_token("ann", Role.ADMIN)
+        _, token = store.tokens.create("ann", Role.ADMIN)
         app = create_app(ApiState(store, NoSpark(), lambda: False))
         headers = {"Authorization": f"Bearer {token}"}
 

@@ -16,13 +16,13 @@ def test_ask_watch_and_read(client, cache, store):
     assert (asked["state"], asked["mode"], asked["requestedBy"]) == ("PENDING", "FULL", "operator")
     assert client.get(answer.headers["Location"]).json() == asked
     assert client.post("/api/v1/caches/cube/refreshes").json()["id"] == asked["id"]
-    run = store.writer.claim_refresh("w1", lease_seconds=20)
+    run = store.queue.claim("w1", lease_seconds=20)
     found = client.get(answer.headers["Location"]).json()
     assert (found["state"], found["holder"]) == ("RUNNING", "w1")
 
     def publish():
         time.sleep(0.5)
-        store.writer.publish_refresh(
+        store.refreshes.publish(
             run.id, 1, Publication(cache_version=1, rows=5, bytes=50, tables=()), now=None
         )
 
@@ -53,7 +53,7 @@ def test_cancel_and_retry(client, cache, store):
     again = client.post(f"{path}/retry")
     assert again.status_code == 202
     assert (again.json()["state"], again.json()["mode"]) == ("PENDING", "FULL")
-    store.writer.claim_refresh("w1", lease_seconds=20)
+    store.queue.claim("w1", lease_seconds=20)
     running = client.post(f"/api/v1/refreshes/{again.json()['id']}/cancel").json()
     assert running["state"] == "RUNNING" and running["cancelRequested"]
     assert client.post(f"/api/v1/refreshes/{again.json()['id']}/retry").status_code == 409
@@ -63,8 +63,8 @@ def test_history_in_pages(client, cache, store):
     ids = []
     for number in range(5):
         ids.append(client.post("/api/v1/caches/cube/refreshes").json()["id"])
-        run = store.writer.claim_refresh("w1", lease_seconds=20)
-        store.writer.fail_refresh(run.id, run.fencing_token, f"no {number}", now=None)
+        run = store.queue.claim("w1", lease_seconds=20)
+        store.refreshes.fail(run.id, run.fencing_token, f"no {number}", now=None)
     waiting = client.post("/api/v1/caches/cube/refreshes").json()["id"]
     seen, token = [], None
     for _ in range(3):

@@ -16,10 +16,12 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.cli import main
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
+from scheduler.triggers import Every
 
 
 def test_list_and_show(run, cache, new_cache):
@@ -48,16 +50,16 @@ def test_the_list_says_what_waits_runs_and_came_of_the_last_run(run, cache, stor
         assert (code, err) == (0, "")
         return out.splitlines()[1].rstrip()
 
-    store.writer.request_refresh(cache.id, why="asked")
+    store.queue.request(cache.id, why="asked")
     assert listed().endswith("PENDING")
-    claimed = store.writer.claim_refresh("w", lease_seconds=20)
+    claimed = store.queue.claim("w", lease_seconds=20)
     assert "RUNNING 20" in listed() and listed().endswith("RUNNING")
-    store.writer.finish_unchanged(claimed.id, claimed.fencing_token, now=store.reader.now())
+    store.refreshes.finish_unchanged(claimed.id, claimed.fencing_token, now=store.clock.now())
     assert "UNCHANGED 20" in listed() and listed().endswith("-")
 
 
 def test_the_list_says_what_is_overdue(run, new_cache, monkeypatch):
-    new_cache("timed", refresh_trigger={"kind": "EVERY", "seconds": 60})
+    new_cache("timed", refresh=RefreshPolicy(Every(60)))
     new_cache("asked")
     _, out, err = run("cache", "list")
     assert "overdue" not in out + err
@@ -92,15 +94,17 @@ def test_switches(run, cache, store):
     ):
         code, out, err = run("cache", word, "cube")
         assert (code, out, err.strip()) == (0, "", f"cube {word}d")
-        assert getattr(store.reader.cache_by_id(cache.id), field) is value
+        stored = store.caches.get(cache.id)
+        shown = {"paused": stored.paused, "rewrite_enabled": stored.spec.rewrite_enabled}
+        assert shown[field] is value
 
 
 def test_drop_wants_consent(run, cache, store):
     code, out, err = run("cache", "drop", "cube")
     assert (code, out) == (1, "") and "NOT_CONFIRMED" in err and "--yes" in err
-    assert store.reader.cache("default", "cube") is not None
+    assert store.caches.named("default", "cube") is not None
     assert run("cache", "drop", "cube", "--yes")[0] == 0
-    assert store.reader.cache("default", "cube") is None
+    assert store.caches.named("default", "cube") is None
 
 
 @pytest.mark.parametrize("answer, kept", [(b"n\n", True), (b"y\n", False)])
@@ -116,7 +120,7 @@ def test_drop_asks_on_a_terminal(cache, store, metastore_url, answer, kept):
     os.close(theirs)
     assert b"Drop the relational cache cube?" in err
     assert running.returncode == (1 if kept else 0)
-    assert (store.reader.cache("default", "cube") is not None) is kept
+    assert (store.caches.named("default", "cube") is not None) is kept
 
 
 def test_switches_show_what_became_of_it_as_json(run, cache):
@@ -159,7 +163,7 @@ def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, m
     with monkeypatch.context() as until:
         until.setattr(Client, "call", interrupted)
         code, out, err = run("cache", "refresh", "cube", "--wait")
-    (waiting,) = store.reader.requests()
+    (waiting,) = store.queue.waiting()
     assert code == 130 and out == "" and "the refresh goes on" in err and waiting.id in err
     code, out, _ = run("cache", "cancel", waiting.id, "-o", "json")
     assert code == 0 and json.loads(out)["state"] == "CANCELLED"
@@ -180,9 +184,9 @@ def test_refresh_and_history(run, cache, store):
     code, out, _ = run("cache", "refresh", "cube", "--mode", "full", "-o", "json")
     asked = json.loads(out)
     assert code == 0 and (asked["state"], asked["mode"]) == ("PENDING", "FULL")
-    (waiting,) = store.reader.requests()
+    (waiting,) = store.queue.waiting()
     assert waiting.id == asked["id"]
-    store.writer.cancel_refresh(asked["id"], by="bob")
+    store.queue.cancel(asked["id"], by="bob")
     code, out, _ = run("cache", "history", "cube", "-o", "json")
     assert [r["state"] for r in json.loads(out)] == ["CANCELLED"]
     _, out, said = run("cache", "history", "cube")
@@ -198,7 +202,7 @@ def test_joins(run, store):
     sides = JoinSide("a", "file:/a", "id-a"), JoinSide("b", "file:/b", "id-b")
     for name, finds_each in (("each", True), ("some", False)):
         join = JoinRecord(name, "…", *sides, keys=(("x", "y"),), finds_each=finds_each)
-        store.writer.create_join(join, now=store.reader.now())
+        store.joins.create(join, now=store.clock.now())
     listed = json.loads(run("join", "list", "-o", "json")[1])
     assert [(join["name"], join["kind"]) for join in listed] == [
         ("each", "INNER"),
@@ -281,7 +285,7 @@ def test_a_server_that_is_another_one():
 
 
 def test_a_wrong_token(serve, store):
-    store.writer.create_token("ann", Role.ADMIN)
+    store.tokens.create("ann", Role.ADMIN)
     done = CliRunner().invoke(
         main, ["cache", "list", "--server", serve(), "--token", "cachemgr_x_y"]
     )
@@ -295,7 +299,7 @@ def test_tokens(metastore_url, store):
 
     code, out, err = command("create", "ann", "--role", "operator", "--expires-in", "2d")
     assert "from now on the service asks" in err and "no token is an admin's" in err
-    found = store.reader.bearer(out.strip())
+    found = store.tokens.bearer(out.strip())
     assert code == 0 and (found.principal, found.role) == ("ann", Role.OPERATOR)
     assert (found.expires_at - found.created_at).days == 2
     code, listed, _ = command("list", "-o", "json")
@@ -304,12 +308,12 @@ def test_tokens(metastore_url, store):
     made = json.loads(command("create", "bob", "-o", "json")[1])
     _, eve, said = command("create", "eve", "--role", "admin")
     assert "from now on" not in said and "no token is an admin's" not in said
-    assert command("revoke", store.reader.bearer(eve.strip()).id)[0] == 0
+    assert command("revoke", store.tokens.bearer(eve.strip()).id)[0] == 0
     assert "no token is an admin's" in command("create", "mia")[2]
-    assert store.reader.bearer(made["token"]).id == made["id"]
+    assert store.tokens.bearer(made["token"]).id == made["id"]
     assert command("list", "-o", "xml")[0] == 2
     assert command("revoke", found.id)[0] == 0
-    assert store.reader.bearer(out.strip()) is None
+    assert store.tokens.bearer(out.strip()) is None
     assert command("revoke", "nothing")[0] == 1
     assert command("create", "ann", "--expires-in", "soon")[0] == 2
     assert command("create", "ann", "--role", "king")[0] == 2

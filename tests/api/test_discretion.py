@@ -22,24 +22,24 @@ JOIN = "CREATE RECORD PRESERVING JOIN j AS a INNER JOIN hr.pay ON a.k = pay.k PR
 
 def published(store, cache):
     moved = f"hr.pay moved from version 1 to 2: 1 commit appended {ROWS} rows in {ROWS} files"
-    run = store.writer.start_refresh(
+    run = store.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=moved
     )
     detail = f"hr.pay: 1 commit removed {ROWS} rows"
     counts = {"changed_rows": ROWS, "rows_written": ROWS, "bytes_written": BYTES}
     account = RunAccount("FULL", "ROWS_REMOVED", detail, "append only", BYTES, BYTES, **counts)
     table = SnapshotTableRecord("hr.pay", "file:/pay", "id-pay", 1)
-    store.writer.publish_refresh(
+    store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(3, ROWS, BYTES, [table], facts=account.to_facts()),
         now=None,
     )
-    failed = store.writer.start_refresh(
+    failed = store.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="r"
     )
     text = f"[CAST_INVALID_INPUT] The value '{VALUE}' of {ROWS} cannot be cast"
-    store.writer.fail_refresh(failed.id, failed.fencing_token, text, now=None)
+    store.refreshes.fail(failed.id, failed.fencing_token, text, now=None)
     return run, failed
 
 
@@ -65,12 +65,12 @@ def test_neither_values_nor_counts_without_a_grant(store, new_cache, client_of, 
     client = client_of(role, "ann")
     client.role = role
     assert str(ROWS) in told(client, run, failed)
-    store.writer.restrict_table("hr.pay", "file:/pay", "id-pay", by="root")
+    store.tables.restrict("hr.pay", "file:/pay", "id-pay", by="root")
     without = told(client, run, failed)
     for secret in (str(ROWS), str(BYTES), VALUE):
         assert secret not in without
     assert "[CAST_INVALID_INPUT] the refresh failed" in without
-    store.writer.grant(cache.id, "ann")
+    store.grants.add(cache.id, "ann")
     granted = told(client, run, failed)
     assert str(ROWS) in granted and str(BYTES) in granted and VALUE in granted
 
@@ -78,7 +78,7 @@ def test_neither_values_nor_counts_without_a_grant(store, new_cache, client_of, 
 def test_a_narrowed_cache_is_no_other(store, new_cache, client_of):
     cache = new_cache("pay", plan=PLAN)
     run, failed = published(store, cache)
-    store.writer.grant(cache.id, "bob")
+    store.grants.add(cache.id, "bob")
     for role in Role:
         client = client_of(role, f"ann-{role.value}")
         client.role = role
@@ -89,7 +89,7 @@ def test_the_command_line_tells_no_more(store, new_cache, metastore_url, tmp_pat
     monkeypatch.chdir(tmp_path)
     cache = new_cache("pay", plan=PLAN)
     published(store, cache)
-    store.writer.restrict_table("hr.pay", "file:/pay", "id-pay", by="root")
+    store.tables.restrict("hr.pay", "file:/pay", "id-pay", by="root")
     for words in (("cache", "list"), ("cache", "show", "pay"), ("cache", "history", "pay"),
                   ("cache", "why-full", "pay")):  # fmt: skip
         done = CliRunner().invoke(main, [*words, "--metastore", metastore_url, "-o", "json"])
@@ -104,7 +104,7 @@ def test_what_contradicts_a_join_is_told_to_operators_and_not_of_restricted_tabl
     side, pay = JoinSide("a", "file:/a", "id-a"), JoinSide("hr.pay", "file:/pay", "id-pay")
     message = f"join j does not hold: {ROWS} rows of a would be lost, for example k = '{VALUE}'"
     join = JoinRecord("j", JOIN, side, pay, (("k", "k"),), state=JoinState.BROKEN, message=message)
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
     viewer, operator = client_of(Role.VIEWER), client_of(Role.OPERATOR)
 
     def shown(client) -> str:
@@ -112,7 +112,7 @@ def test_what_contradicts_a_join_is_told_to_operators_and_not_of_restricted_tabl
 
     assert VALUE in shown(operator)
     assert VALUE not in shown(viewer) and "does not hold" in shown(viewer)
-    store.writer.restrict_table("hr.pay", "file:/moved", "id-pay", by="root")
+    store.tables.restrict("hr.pay", "file:/moved", "id-pay", by="root")
     for client in (viewer, operator, client_of(Role.ADMIN)):
         assert VALUE not in shown(client) and str(ROWS) not in shown(client)
         assert "BROKEN" in shown(client)

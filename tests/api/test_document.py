@@ -8,11 +8,13 @@ import httpx
 import pytest
 import yaml
 
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
 from cachemgr.statements.results import done
 from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode
+from scheduler.triggers import Cron
 
 JOIN = (
     "CREATE RECORD PRESERVING JOIN sc AS\n"
@@ -32,22 +34,21 @@ def full(store, new_cache):
         "Cube",
         namespace="sales",
         comment="it's a cube",
-        partition_by=("a",),
+        partitioned_by=("a",),
         properties={"z": "1", "b": "2"},
-        refresh_trigger={"kind": "CRON", "expression": "0 3 * * *", "time_zone": "Europe/Rome"},
-        refresh_mode=RefreshMode.FULL,
-        freshness=FreshnessKind.MAX_STALENESS,
-        max_staleness_seconds=3600,
+        refresh=RefreshPolicy(Cron("0 3 * * *", "Europe/Rome"), RefreshMode.FULL),
+        freshness=Freshness(FreshnessKind.MAX_STALENESS, 3600),
         rewrite_enabled=False,
         paused=True,
         settings={"spark.sql.ansi.enabled": "true"},
-        context={"catalog": "spark_catalog", "schema": "sales", "location": "/own"},
+        given="/own",
+        context={"catalog": "spark_catalog", "schema": "sales"},
     )
-    store.writer.grant(made.id, "bob")
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "bob")
+    store.grants.add(made.id, "ann")
     side = JoinSide("t", "/t", None)
     join = JoinRecord("sc", JOIN, side, side, (("a", "b"),), state=JoinState.VALID)
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
     return made
 
 
@@ -117,11 +118,11 @@ def test_changes_in_place_need_no_refresh(client, full, store):
                                  "EVERY 2 HOURS AUTO")  # fmt: skip
     assert sorted(fields) == ["comment", "freshness", "grants", "paused", "properties", "refresh",
                               "rewrite_enabled"]  # fmt: skip
-    assert store.reader.cache_by_id(full.id).version == full.version  # nothing was changed
+    assert store.caches.get(full.id).version == full.version  # nothing was changed
     assert [c["outcome"] for c in apply(client, found)] == ["DONE"]
-    now = store.reader.cache_by_id(full.id)
-    assert now.properties == {"b": "3"} and now.comment is None and not now.paused
-    assert store.reader.grants(full.id) == ("ann", "eve")
+    now = store.caches.get(full.id)
+    assert now.spec.properties == {"b": "3"} and now.spec.comment is None and not now.paused
+    assert store.grants.of(full.id) == ("ann", "eve")
     assert apply(client, found) == []
 
 
@@ -134,7 +135,7 @@ def test_what_the_document_does_not_name_is_left_alone_or_pruned(client, full, n
         ("DROP", "cache", "sales.Cube", "DONE"),
         ("DROP", "join", "sc", "DONE"),
     ]
-    assert store.reader.caches() == () and store.reader.joins() == ()
+    assert store.caches.all() == () and store.joins.all() == ()
 
 
 def test_grants_and_settings_left_out_stay(client, full):
@@ -172,7 +173,7 @@ def test_nothing_is_changed_if_one_definition_is_wrong(serve, store, cache):
         answer = client.post("/api/v1/definitions/apply", json=body)
     assert answer.status_code == 400 and answer.json()["error"]["type"] == "NOT_CACHEABLE"
     assert all(text.startswith("EXPLAIN") for text in spark.ran)
-    assert [c.name for c in store.reader.caches()] == ["cube"]
+    assert [c.name for c in store.caches.all()] == ["cube"]
 
 
 def test_a_change_that_fails_after_all_is_told_with_the_rest(serve, store, cache):
@@ -188,7 +189,7 @@ def test_a_change_that_fails_after_all_is_told_with_the_rest(serve, store, cache
         ("default.e", "NOT_TRIED"),
     ]
     assert "NOT_CACHEABLE" in changes[1]["message"]
-    assert store.reader.cache_by_id(cache.id).paused
+    assert store.caches.get(cache.id).paused
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_grants_and_places_are_the_admins(client_of, full, store):
     for path, body in (("plan", granted), ("apply", granted), ("apply", placed)):
         answer = operator.post(f"/api/v1/definitions/{path}", json=body)
         assert answer.status_code == 403 and "ann" not in answer.text, path
-    assert store.reader.grants(full.id) == ("ann", "bob") and len(store.reader.caches()) == 1
+    assert store.grants.of(full.id) == ("ann", "bob") and len(store.caches.all()) == 1
 
 
 def test_the_commands(run, full, store, tmp_path):
@@ -240,9 +241,9 @@ def test_the_commands(run, full, store, tmp_path):
     code, out, err = run("diff", "-f", str(file))
     assert code == 2 and "CHANGE" in out and "paused: true -> false" in out and err == ""
     assert run("apply", "-f", str(file), "--dry-run")[0] == 0
-    assert store.reader.cache_by_id(full.id).paused
+    assert store.caches.get(full.id).paused
     assert run("apply", "-f", str(file))[0] == 0
-    assert not store.reader.cache_by_id(full.id).paused
+    assert not store.caches.get(full.id).paused
     code, out, err = run("apply", "-f", "-", input=file.read_text())
     assert (code, out) == (0, "") and "nothing to change" in err
 
@@ -250,7 +251,7 @@ def test_the_commands(run, full, store, tmp_path):
     code, out, err = run("apply", "-f", str(file), "--prune")
     assert (code, out) == (1, "") and "NOT_CONFIRMED" in err and "sales.Cube" in err
     assert run("apply", "-f", str(file), "--prune", "--yes")[0] == 0
-    assert store.reader.caches() == ()
+    assert store.caches.all() == ()
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "a: [", "\t{", "- {" * 2000])

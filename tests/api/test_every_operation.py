@@ -53,7 +53,7 @@ def test_the_document_and_the_page_say_the_same_role_of_each_operation():
 
 def test_every_operation_answers_whom_it_may(serve, store):
     url = serve(statements=NoSuchTable())
-    void, good = _void(store), {r: store.writer.create_token("ann", r)[1] for r in Role}
+    void, good = _void(store), {r: store.tokens.create("ann", r)[1] for r in Role}
     wrong = []
     for name, (_, _, operation) in OPERATIONS.items():
         least = TABLE[name]
@@ -62,12 +62,12 @@ def test_every_operation_answers_whom_it_may(serve, store):
             if (status == 401) is not (least != "none"):
                 wrong.append((name, kind, status))
         for role, token in good.items():
-            before = store.reader.revision()
+            before = store.registry.revision()
             answer = send(url, token, name)
             refused = least != "none" and not role.covers(Role(least))
             fine = answer.status_code == 403 if refused else answer.status_code not in (401, 403)
             documented = str(answer.status_code) in operation["responses"]
-            moved = refused and store.reader.revision() != before
+            moved = refused and store.registry.revision() != before
             if not fine or not documented or moved or answer.status_code >= 500:
                 wrong.append((name, role.value, answer.status_code, answer.text))
     assert wrong == []
@@ -76,10 +76,10 @@ def test_every_operation_answers_whom_it_may(serve, store):
 def _void(store) -> dict[str, str | None]:
     """Tokens of an admin that are not good, or none."""
     found = {"none": None, "unknown": "cachemgr_" + "0" * 32 + "_" + "0" * 48}
-    revoked, found["revoked"] = store.writer.create_token("ann", Role.ADMIN)
-    store.writer.revoke_token(revoked.id)
+    revoked, found["revoked"] = store.tokens.create("ann", Role.ADMIN)
+    store.tokens.revoke(revoked.id)
     hour = timedelta(hours=1)
-    expired, found["expired"] = store.writer.create_token("ann", Role.ADMIN, expires_in=hour)
+    expired, found["expired"] = store.tokens.create("ann", Role.ADMIN, expires_in=hour)
     with store.engine.begin() as connection:
         query = text("UPDATE tokens SET expires_at = created_at WHERE id = :id")
         connection.execute(query, {"id": expired.id})

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from cachemgr.api.dependencies import digest_of
 from cachemgr.errors import AlreadyExistsError, MetastoreError
 from cachemgr.metastore import Metastore
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 from cachemgr.roles import Role
 from cachemgr.statements.results import ResultRows, table
 
@@ -59,10 +59,10 @@ def test_nothing_without_a_token(serve, cache, method, path):
 
 @pytest.mark.parametrize(("method", "path"), CHANGES)
 def test_a_viewer_changes_nothing(client_of, cache, store, method, path):
-    before = (store.reader.caches(), store.reader.requests(), store.reader.revision())
+    before = (store.caches.all(), store.queue.waiting(), store.registry.revision())
     answer = ask(client_of(Role.VIEWER), method, path)
     assert answer.status_code == 403 and "operator" in answer.json()["error"]["message"]
-    assert (store.reader.caches(), store.reader.requests(), store.reader.revision()) == before
+    assert (store.caches.all(), store.queue.waiting(), store.registry.revision()) == before
 
 
 @pytest.mark.parametrize(("method", "path"), READS)
@@ -72,7 +72,7 @@ def test_a_viewer_reads(client_of, cache, method, path):
 
 @pytest.mark.parametrize("wrong", ["nonsense", "cachemgr_a_b", "a b c", "\u00e9".encode()])
 def test_foreign_tokens(serve, store, wrong):
-    store.writer.create_token("ann", Role.ADMIN)
+    store.tokens.create("ann", Role.ADMIN)
     value = b"Bearer " + wrong if isinstance(wrong, bytes) else f"Bearer {wrong}"
     answer = httpx.get(f"{serve()}/api/v1/caches", headers={"Authorization": value})
     assert answer.status_code == 401
@@ -80,16 +80,16 @@ def test_foreign_tokens(serve, store, wrong):
 
 def test_expired_and_revoked_tokens(serve, store):
     url = serve()
-    record, token = store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(hours=1))
+    record, token = store.tokens.create("ann", Role.ADMIN, expires_in=timedelta(hours=1))
     headers = {"Authorization": f"Bearer {token}"}
     assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 200
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE tokens SET expires_at = created_at"))
     assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 401
-    record, token = store.writer.create_token("ann", Role.ADMIN)
+    record, token = store.tokens.create("ann", Role.ADMIN)
     headers = {"Authorization": f"Bearer {token}"}
     assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 200
-    store.writer.revoke_token(record.id)
+    store.tokens.revoke(record.id)
     assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 401
 
 
@@ -150,7 +150,7 @@ def test_no_route_and_no_method(client):
 
 def test_rates_are_limited_for_each_client(serve, store):
     url = serve(requests_a_second=1)
-    _, token = store.writer.create_token("ann", Role.VIEWER)
+    _, token = store.tokens.create("ann", Role.VIEWER)
     answers = [httpx.get(f"{url}/healthz") for _ in range(6)]
     refused = [a for a in answers if a.status_code == 429]
     assert refused and refused[0].headers["Retry-After"] == "1"
@@ -176,7 +176,7 @@ def declare(store: Metastore, name: str) -> None:
     """A record-preserving join of that name."""
     sides = JoinSide("a", "file:/a", "id-a"), JoinSide("b", "file:/b", "id-b")
     join = JoinRecord(name, f"CREATE {name}", *sides, keys=(("x", "y"),))
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
 
 
 def test_a_repeated_request_is_carried_out_once(serve, store):
@@ -201,7 +201,7 @@ def test_a_repeated_request_is_carried_out_once(serve, store):
 def test_one_that_is_being_carried_out(client, cache, store):
     principal, key = "operator", "k1"
     path = "/api/v1/caches/cube/pause"
-    store.writer.begin_request(principal, key, digest_of(path.encode(), b"", b""))
+    store.idempotency.begin(principal, key, digest_of(path.encode(), b"", b""))
     answer = client.post(path, headers={"Idempotency-Key": key})
     assert answer.status_code == 409
     assert answer.json()["error"]["type"] == "IDEMPOTENCY_IN_PROGRESS"
@@ -216,7 +216,7 @@ def test_a_create_that_was_cut_off_is_answered_when_sent_again(
     url = serve(open_to_all=True, statements=Statements(taken))
     made = new_cache("cube", owner=owner)
     body = json.dumps({"ddl": f"CREATE RELATIONAL CACHE cube AS {made.definition}"}).encode()
-    store.writer.begin_request("", "k1", digest_of(b"/api/v1/caches", b"", body))
+    store.idempotency.begin("", "k1", digest_of(b"/api/v1/caches", b"", body))
 
     def send(key: str) -> httpx.Response:
         headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
@@ -224,7 +224,7 @@ def test_a_create_that_was_cut_off_is_answered_when_sent_again(
 
     assert send("k1").headers["Retry-After"] == "5"
     with store.engine.begin() as connection:
-        moment = store.reader.now() - timedelta(seconds=KEY_ABANDONED_SECONDS + 1)
+        moment = store.clock.now() - timedelta(seconds=KEY_ABANDONED_SECONDS + 1)
         connection.execute(
             text("UPDATE idempotency_keys SET created_at = :at"),
             {"at": moment.strftime("%Y-%m-%d %H:%M:%S.%f")},
@@ -240,11 +240,11 @@ def test_a_create_that_was_cut_off_is_answered_when_sent_again(
 def test_a_refresh_is_asked_for_once(client, cache, store):
     headers = {"Idempotency-Key": "k1"}
     first = client.post("/api/v1/caches/cube/refreshes", headers=headers)
-    store.writer.claim_refresh("w1", lease_seconds=20)
+    store.queue.claim("w1", lease_seconds=20)
     second = client.post("/api/v1/caches/cube/refreshes", headers=headers)
     assert first.json() == second.json() and second.status_code == 202
     assert second.headers["Location"] == first.headers["Location"]
-    assert store.reader.requests() == ()
+    assert store.queue.waiting() == ()
 
 
 def test_a_database_that_is_down(serve, store, monkeypatch):
@@ -258,7 +258,7 @@ def test_a_database_that_is_down(serve, store, monkeypatch):
     def fails():
         raise MetastoreError("METASTORE_UNREADABLE", "it cannot be opened")
 
-    monkeypatch.setattr(store.reader, "revision", fails)
+    monkeypatch.setattr(store.registry, "revision", fails)
     ready = httpx.get(f"{url}/readyz")
     assert ready.status_code == 503 and ready.json()["status"] == "unavailable"
     assert httpx.get(f"{url}/healthz").status_code == 200

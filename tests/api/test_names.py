@@ -88,7 +88,7 @@ class Creates:
         statement = parse(text)
         refuse_name(statement.name)
         record = make_cache(statement.name.last, definition=statement.select.text, owner=principal)
-        self._store.writer.create_cache(record, (), now=self._store.reader.now())
+        self._store.caches.create(record, (), now=self._store.clock.now())
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_name_works_at_each_route_or_is_refused_when_it_is_made(door, name):
 
 @pytest.mark.parametrize("name", ["x y", "Größe 日本", "100%", "%2F", "a?b#c", "it's `so`"])
 def test_an_odd_name_by_the_command_line(store, serve, name):
-    store.writer.create_cache(make_cache(name), (), now=store.reader.now())
+    store.caches.create(make_cache(name), (), now=store.clock.now())
     url = serve(open_to_all=True)
     run = CliRunner()
     shown = run.invoke(main, ["cache", "show", name, "--server", url, "-o", "json"])
@@ -151,4 +151,4 @@ def test_an_odd_name_by_the_command_line(store, serve, name):
     paused = run.invoke(main, ["cache", "pause", name, "--server", url])
     assert paused.exit_code == 0, paused.output
     assert httpx.get(f"{url}/metrics").is_success
-    assert store.reader.cache("default", name).paused
+    assert store.caches.named("default", name).paused

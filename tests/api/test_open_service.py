@@ -21,10 +21,10 @@ def test_its_first_line_says_so_and_of_which_metastore(store, monkeypatch, caplo
     settings = ServiceSettings(metastore_url="postgresql://ann:secret@db/caches")
     for made in (False, True):
         if made:
-            store.writer.create_token("ann", Role.ADMIN)
+            store.tokens.create("ann", Role.ADMIN)
         caplog.clear()
         with caplog.at_level("INFO"):
-            serving._say_who_may_ask(settings, serving._is_open(settings, store))
+            serving._say_who_may_ask(settings, serving._is_open(settings, store.tokens))
         assert ("is open" in caplog.text) is not made
         assert "db/caches" in caplog.text and "secret" not in caplog.text
 

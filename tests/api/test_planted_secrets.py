@@ -49,24 +49,25 @@ def planted(store, new_cache, tmp_path):
         comment=COMMENT,
         definition=SELECT,
         properties=PROPERTIES,
-        context={"catalog": "spark_catalog", "schema": "default", "location": GIVEN},
+        given=GIVEN,
+        context={"catalog": "spark_catalog", "schema": "default"},
         location=f"file:{tmp_path}/caches/{'0' * 32}",
     )
-    failed = store.writer.start_refresh(
+    failed = store.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=ERROR
     )
-    store.writer.fail_refresh(failed.id, failed.fencing_token, ERROR, now=None)
+    store.refreshes.fail(failed.id, failed.fencing_token, ERROR, now=None)
     side = JoinSide("delta.`s3a://TOPSECRET11:topsecret12@b/t`", "file:/a", "id-a")
     on = "INNER JOIN b ON x.k = b.k PRESERVES x"
     text = render(parse(f"CREATE RECORD PRESERVING JOIN j AS {side.name} x {on}"))
     other = JoinSide("b", "file:/b", "id-b")
     join = JoinRecord("j", text, side, other, (("k", "k"),), state=JoinState.BROKEN, message=ERROR)
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
     return cache
 
 
 def test_what_is_planted_is_found_where_it_stands(store, planted):
-    (line,) = held_secrets(store.reader.caches())
+    (line,) = held_secrets(store.caches.all())
     assert line.startswith("cache default.planted: the SELECT, COMMENT, LOCATION, TBLPROPERTIES")
     assert "note" in line and not PLANTED.search(line)
 
@@ -129,12 +130,13 @@ def test_a_document_with_them_or_masked_changes_nothing_and_a_new_one_is_refused
     assert not PLANTED.search(repr(wanted))
     assert applying.plan(store, wanted, prune=False) == ()
     (cache,) = wanted.caches
-    raw = replace(cache, definition=SELECT, comment=COMMENT, properties=PROPERTIES, location=GIVEN)
+    clauses = {"comment": COMMENT, "properties": PROPERTIES, "location": GIVEN}
+    raw = replace(cache, definition=SELECT, spec=replace(cache.spec, **clauses))
     document = applying.Definitions((raw,), wanted.joins)
     assert applying.plan(store, document, prune=False) == ()
     for changed in (
-        {"comment": "pw=topsecret13"},
-        {"properties": {**PROPERTIES, "other.password": "topsecret13"}},
+        {"spec": replace(cache.spec, comment="pw=topsecret13")},
+        {"spec": replace(cache.spec, properties={**PROPERTIES, "other.password": "topsecret13"})},
         {"definition": "SELECT 'jdbc:x://u:topsecret13@h' AS a FROM t"},
     ):
         document = applying.Definitions((replace(cache, **changed),))
@@ -144,13 +146,14 @@ def test_a_document_with_them_or_masked_changes_nothing_and_a_new_one_is_refused
             applying.check(changes, document, _never)
         assert not PLANTED.search(str(refused.value))
     # what else changes is changed, and what was masked in the document stays as it is stored
-    document = applying.Definitions((replace(cache, properties={**cache.properties, "a": "b"}),))
+    more = replace(cache.spec, properties={**cache.spec.properties, "a": "b"})
+    document = applying.Definitions((replace(cache, spec=more),))
     changes = applying.plan(store, document, prune=False)
     applying.check(changes, document, _never)
     (done,) = applying.apply(store, changes, document, _never)
     assert done.outcome == "DONE"
-    now = store.reader.cache("default", "planted")
-    assert now.properties == {**PROPERTIES, "a": "b"} and now.definition == SELECT
+    now = store.caches.named("default", "planted")
+    assert now.spec.properties == {**PROPERTIES, "a": "b"} and now.definition == SELECT
 
 
 def _never(text: str, context: object) -> object:
@@ -160,10 +163,10 @@ def _never(text: str, context: object) -> object:
 def test_decisions_and_logs_hold_none(store, planted, client_of, monkeypatch):
     reason = {"code": "PREDICATE_NOT_CONTAINED", "detail": f"the query keeps x = '{COMMENT}'"}
     decision = DecisionRecord(
-        at=store.reader.now(), session_id="s", query_hash="h", outcome=Outcome.MISS, caches=(),
+        at=store.clock.now(), session_id="s", query_hash="h", outcome=Outcome.MISS, caches=(),
         grouping_set=None, reasons=(reason,), millis=1.0,
     )  # fmt: skip
-    store.writer.log_decisions([decision])
+    store.decisions.log([decision])
     for place in ("decisions", "caches/planted/why"):
         assert not PLANTED.search(client_of(Role.ADMIN).get(f"/api/v1/{place}").text), place
     out = io.StringIO()

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.base_state import TableAt
+from cachemgr.cache_spec import Freshness
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.metastore import Metastore, open_metastore
@@ -20,12 +21,14 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
+from cachemgr.vocabulary import FreshnessKind
 from matcher.model.reasons import ReasonCode
 from tests.harness.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
 WHERE lo_orderdate = d_datekey AND lo_custkey = c_custkey
 AND lo_suppkey = s_suppkey AND lo_partkey = p_partkey"""
+UNLIMITED = Freshness(FreshnessKind.UNLIMITED)
 QUERY = f"""SELECT d_year, c_nation, SUM(lo_revenue) AS revenue {FROM}
 AND c_region = 'ASIA' AND d_year >= 1993 GROUP BY d_year, c_nation ORDER BY d_year"""
 
@@ -46,7 +49,7 @@ class Texts:
 
     def ask(self, path: str, body: object, principal: str = "ann") -> httpx.Response:
         if principal not in self.tokens:
-            self.tokens[principal] = self.store.writer.create_token(principal, Role.VIEWER)[1]
+            self.tokens[principal] = self.store.tokens.create(principal, Role.VIEWER)[1]
         headers = {"Authorization": f"Bearer {self.tokens[principal]}"}
         url = f"{self.url}/api/v1/{path}"
         for _ in range(self.times):
@@ -84,7 +87,7 @@ def test_the_sql_to_run_and_what_its_rows_are(texts: Texts):
     found = texts.rewrite(QUERY)
     assert found["hit"] and found["exact"] and found["reasons"] == []
     (cache,) = found["caches"]
-    record = texts.store.reader.cache("default", cache)
+    record = texts.store.caches.named("default", cache)
     assert f"FROM delta.`{record.location}` VERSION AS OF 1" in found["sql"]
     assert {(t["name"], t["version"], t["tableId"]) for t in found["tables"]} == {
         (f"default.{n}", 2, f"id-of-{n}") for n in texts.tables
@@ -142,10 +145,10 @@ def test_a_known_text_stays_known_while_caches_are_refreshed(texts: Texts):
         seen = (replace(t, version=t.version + 1) for t in texts.tables.values())
         noted = [replace(t, columns=columns.get(t.name, t.columns)) for t in seen]
         texts.tables = {t.name.rpartition(".")[2]: t for t in noted}
-        texts.store.writer.note_tables(noted)
-        cache = texts.store.reader.list_caches()[0]
-        now = texts.store.reader.now()
-        texts.store.writer.update_cache(cache.id, cache.version, now=now, freshness="UNLIMITED")
+        texts.store.tables.note(noted)
+        cache = texts.store.caches.matching()[0]
+        now = texts.store.clock.now()
+        texts.store.caches.update(cache.id, cache.version, now=now, freshness=UNLIMITED)
         assert texts.feed.sync()
 
     change({})
@@ -180,10 +183,10 @@ def test_a_commit_is_seen_at_once(texts: Texts):
     assert texts.rewrite(QUERY)["hit"]
     texts.commit("customer", 3, {"commitInfo": {}}, {"add": {"path": "x"}})
     assert texts.code(QUERY) == "STALE"
-    cache = texts.store.reader.list_caches()[0]
-    for one in texts.store.reader.list_caches():
-        texts.store.writer.update_cache(
-            one.id, one.version, now=texts.store.reader.now(), freshness="UNLIMITED"
+    cache = texts.store.caches.matching()[0]
+    for one in texts.store.caches.matching():
+        texts.store.caches.update(
+            one.id, one.version, now=texts.store.clock.now(), freshness=UNLIMITED
         )
     texts.feed.sync()
     found = texts.rewrite(QUERY)
@@ -340,7 +343,7 @@ def test_a_table_without_a_name_is_known_by_its_folder(texts: Texts):
     was = texts.tables["lineorder"]
     with texts.store.engine.begin() as connection:
         connection.execute(text("DELETE FROM base_tables WHERE name = :n"), {"n": was.name})
-    texts.store.writer.note_tables([replace(was, name=was.location)])
+    texts.store.tables.note([replace(was, name=was.location)])
     texts.feed.sync()
     assert texts.code(QUERY) == "UNSUPPORTED_RELATION"
     by_path = QUERY.replace("FROM lineorder", f"FROM delta.`{was.location}`")
@@ -348,11 +351,11 @@ def test_a_table_without_a_name_is_known_by_its_folder(texts: Texts):
 
 
 def test_a_name_for_two_places_is_known_under_neither(texts: Texts):
-    other = texts.store.reader.list_caches()[5]
+    other = texts.store.caches.matching()[5]
     place = next(r[0] for r in other.plan["relations"] if "customer" in r[0])
     twin = texts.tables["customer"]
     copy = TableAt(twin.name, place, "x", 0, 0, columns=twin.columns)
-    texts.store.writer.note_tables([copy])
+    texts.store.tables.note([copy])
     texts.feed.sync()
     found = texts.rewrite(QUERY)
     assert not found["hit"] and "two locations" in found["reasons"][0]["detail"]
@@ -393,8 +396,8 @@ def test_long_settings_are_not_remembered(texts: Texts):
 
 
 def test_grants_and_restricted_tables_hold(texts: Texts):
-    for cache in texts.store.reader.list_caches():
-        texts.store.writer.grant(cache.id, "ann")
+    for cache in texts.store.caches.matching():
+        texts.store.grants.add(cache.id, "ann")
     texts.feed.sync()
     assert texts.rewrite(QUERY, "ann")["hit"]
     assert texts.code(QUERY, "bob") == "NOT_GRANTED"
@@ -428,7 +431,7 @@ def test_decisions_are_logged(texts: Texts):
     texts.rewrite(QUERY)
     texts.rewrite("SELECT x FROM nowhere")
     texts.feed.flush_log()
-    logged = texts.store.reader.decisions(session_id="rest")
+    logged = texts.store.decisions.latest(session_id="rest")
     assert [d.outcome.value for d in logged] == ["MISS"] * texts.times + ["HIT"] * texts.times
     assert len({d.query_hash for d in logged}) == 2
 
@@ -437,7 +440,7 @@ def test_the_log_names_what_the_nearest_caches_lack(texts: Texts):
     missed = QUERY.replace("c_nation", "c_name")
     assert texts.code(missed) == "NO_CACHE_FOR_TABLES"
     texts.feed.flush_log()
-    for logged in texts.store.reader.decisions(session_id="rest"):
+    for logged in texts.store.decisions.latest(session_id="rest"):
         codes = {reason["code"] for reason in logged.reasons}
         assert codes and "NO_CACHE_FOR_TABLES" not in codes
         assert any("c_name" in reason["detail"] for reason in logged.reasons)
@@ -452,11 +455,11 @@ def test_why_counts_what_was_rewritten_and_explained(texts: Texts):
     texts.rewrite(QUERY.replace("c_nation", "c_ntaion"))  # not read, but it names the tables
     texts.rewrite("SELECT x FROM nowhere")  # concerns no cache
     texts.feed.flush_log()
-    cache = texts.store.reader.cache("default", name)
+    cache = texts.store.caches.named("default", name)
     found = why(texts.store, cache)
     assert (found.hits, found.misses) == (2 * texts.times, 3 * texts.times)
     assert {"UNSUPPORTED_OPERATOR"} < {r.code for r in found.reasons}
-    explained = texts.store.reader.decisions(session_id="explain")
+    explained = texts.store.decisions.latest(session_id="explain")
     assert {d.outcome.value for d in explained} == {"PLAN_ONLY", "MISS"}
 
 

@@ -35,7 +35,7 @@ class Door:
 @pytest.fixture
 def client(serve, store: Metastore) -> Iterator[httpx.Client]:
     url = serve(texts=Door(), requests_a_second=1000)
-    _, token = store.writer.create_token("ann", Role.VIEWER)
+    _, token = store.tokens.create("ann", Role.VIEWER)
     with httpx.Client(base_url=f"{url}/api/v1", timeout=30) as made:
         made.headers["Authorization"] = f"Bearer {token}"
         yield made
@@ -112,7 +112,7 @@ def test_an_error_is_told_as_everywhere(client):
 def test_requests_are_counted_and_limited(serve, store):
     metrics = CollectorRegistry()
     url = serve(texts=Door(), metrics=metrics, requests_a_second=2)
-    _, token = store.writer.create_token("ann", Role.VIEWER)
+    _, token = store.tokens.create("ann", Role.VIEWER)
     with httpx.Client(base_url=f"{url}/api/v1", timeout=30) as client:
         client.headers["Authorization"] = f"Bearer {token}"
         found = [client.post("/rewrite", json=BODY).status_code for _ in range(12)]
@@ -127,10 +127,10 @@ def test_requests_are_counted_and_limited(serve, store):
 
 def test_a_revoked_token_is_good_for_a_second_at_most(serve, store):
     url = serve(texts=Door())
-    record, token = store.writer.create_token("ann", Role.VIEWER)
+    record, token = store.tokens.create("ann", Role.VIEWER)
     with httpx.Client(base_url=f"{url}/api/v1", timeout=30) as client:
         client.headers["Authorization"] = f"Bearer {token}"
         assert client.post("/rewrite", json=BODY).status_code == 200
-        store.writer.revoke_token(record.id)
+        store.tokens.revoke(record.id)
         time.sleep(1.1)
         assert client.post("/rewrite", json=BODY).status_code == 401

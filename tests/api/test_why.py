@@ -16,7 +16,7 @@ from cachemgr.vocabulary import Outcome
 
 def _age(store, name: str, *, hours: int) -> None:
     """It was created so long ago."""
-    moment = store.reader.now() - timedelta(hours=hours)
+    moment = store.clock.now() - timedelta(hours=hours)
     with store.engine.begin() as connection:
         connection.execute(update(CacheRow).where(CacheRow.name == name).values(created_at=moment))
 
@@ -26,7 +26,7 @@ def logged(store, new_cache):
     plan = {"relations": [["file:/sales", "sales"], ["file:/cust", "cust"]]}
     new_cache("cube", namespace="shop", plan=plan)
     _age(store, "cube", hours=24)
-    now = store.reader.now()
+    now = store.clock.now()
 
     def decision(minutes: int, outcome: Outcome, *reasons, caches=()) -> DecisionRecord:
         found = tuple(
@@ -37,7 +37,7 @@ def logged(store, new_cache):
         stored = "(region, day)" if caches == ("shop.cube",) else None
         return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, stored, found, 1.5)
 
-    store.writer.log_decisions(
+    store.decisions.log(
         [
             decision(1, Outcome.HIT, caches=("shop.cube",)),
             decision(2, Outcome.HIT, caches=("cube",)),  # another one, in the default schema
@@ -98,7 +98,7 @@ def test_nothing_of_before_it_was_created_or_of_other_caches(run, store, new_cac
     for name in ("cube", "other"):
         new_cache(name, namespace="shop", plan=plan)
     _age(store, "cube", hours=1)
-    now = store.reader.now()
+    now = store.clock.now()
 
     def decision(minutes: int, *details: str, caches=()) -> DecisionRecord:
         found = tuple(
@@ -109,7 +109,7 @@ def test_nothing_of_before_it_was_created_or_of_other_caches(run, store, new_cac
         at = now - timedelta(minutes=minutes)
         return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, None, found, 1.5)
 
-    store.writer.log_decisions(
+    store.decisions.log(
         [
             decision(90, "no cache covers sales"),
             decision(91, caches=("shop.cube",)),  # of an earlier cache of that name

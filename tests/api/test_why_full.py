@@ -21,19 +21,17 @@ def refreshed(store, cache):
     """Runs a refresh of an account; gives the run as it ended."""
 
     def run(account: RunAccount, *, fails: str = "", cache_id: str = cache.id):
-        started = store.writer.start_refresh(
+        started = store.refreshes.start(
             cache_id, "w", now=None, lease_seconds=60, mode="AUTO", reason="r"
         )
         facts = account.to_facts()
-        store.writer.update_refresh(
+        store.refreshes.update(
             started.id, started.fencing_token, mode=account.way or "AUTO", facts=facts
         )
         if fails:
-            return store.writer.fail_refresh(started.id, started.fencing_token, fails, now=None)
+            return store.refreshes.fail(started.id, started.fencing_token, fails, now=None)
         publication = Publication(cache_version=1, rows=9, bytes=90, tables=(), facts=facts)
-        return store.writer.publish_refresh(
-            started.id, started.fencing_token, publication, now=None
-        )
+        return store.refreshes.publish(started.id, started.fencing_token, publication, now=None)
 
     return run
 
@@ -138,11 +136,11 @@ def test_metrics_count_what_has_ended_since(store, cache, new_cache, refreshed):
     assert counted("PARTIALS", "PUBLISHED") == 2
     assert counted("FULL", "PUBLISHED", "ROWS_REMOVED") == 2
     assert counted("PARTIALS", "FAILED") == 1
-    running = store.writer.start_refresh(
+    running = store.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="AUTO", reason="r"
     )
     before = counted("PARTIALS", "PUBLISHED")
     publication = Publication(2, 9, 90, (), facts=APPENDED.to_facts())
-    store.writer.publish_refresh(running.id, running.fencing_token, publication, now=None)
+    store.refreshes.publish(running.id, running.fencing_token, publication, now=None)
     assert counted("PARTIALS", "PUBLISHED") == before + 1
     assert caches("PARTIALS") == 1 and caches("FULL", "ROWS_REMOVED") is None

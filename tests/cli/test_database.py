@@ -55,7 +55,7 @@ def test_every_command_finds_the_metastore_that_serve_would_open(tmp_path, monke
         assert done.exit_code == 0, (words, done.output)
     assert [p.name for p in tmp_path.rglob("*.db")] == ["own.db"]
     with open_metastore("sqlite:///here/own.db") as store:
-        assert [t.principal for t in store.reader.tokens()] == ["ann"]
+        assert [t.principal for t in store.tokens.all()] == ["ann"]
     monkeypatch.setenv("CACHEMGR_CONFIG", str(tmp_path / "none.toml"))
     for words in (("db", "current"), ("token", "list")):
         done = CliRunner().invoke(main, list(words))

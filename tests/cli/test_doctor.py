@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.cli import main
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.metastore.records import CacheRecord
@@ -109,7 +110,7 @@ def test_an_old_java(metastore_url, monkeypatch, tmp_path):
 
 def test_a_clock_that_is_off(metastore_url, monkeypatch):
     late = datetime.now(UTC) + timedelta(seconds=40)
-    monkeypatch.setattr("cachemgr.metastore.queue_reads.database_moment", lambda session: late)
+    monkeypatch.setattr("cachemgr.metastore.clock.database_moment", lambda session: late)
     found = doctor(metastore_url, "--no-spark", code=1)["clock"]
     assert "behind the database's" in found["found"] and "NTP" in found["fix"]
 
@@ -120,7 +121,7 @@ def test_listening_without_tokens(metastore_url):
     found = doctor(metastore_url, "--no-spark", "--host", "0.0.0.0", code=1)["tokens"]
     assert found["state"] == "FAILED" and "token create" in found["fix"]
     with open_metastore(metastore_url) as store:
-        store.writer.create_token("ann", Role.ADMIN)
+        store.tokens.create("ann", Role.ADMIN)
     doctor(metastore_url, "--no-spark", "--host", "0.0.0.0", code=0)
 
 
@@ -141,7 +142,7 @@ def test_a_stored_text_that_was_substituted_once(metastore_url):
     with open_metastore(metastore_url) as store:
         for name, text in (("plain", "SELECT 1"), ("leaky", "SELECT '${env:HOME}'")):
             cache = CacheRecord(namespace="default", name=name, definition=text, **values)
-            store.writer.create_cache(cache, now=store.reader.now())
+            store.caches.create(cache, now=store.clock.now())
     found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
     assert found["state"] == "FAILED" and "cache default.leaky" in found["found"]
     assert "plain" not in found["found"] and "create it again" in found["fix"]
@@ -207,7 +208,7 @@ def test_a_metastore_that_lost_its_tokens(tmp_path):
 
 def test_a_cache_that_holds_a_password(metastore_url):
     with open_metastore(metastore_url) as store:
-        record = CacheRecord("s", "c", "SELECT 1", "h", "file:/c", comment="pw=topsecret")
-        store.writer.create_cache(record, now=store.reader.now())
+        record = CacheRecord("s", "c", "SELECT 1", "h", "file:/c", spec=CacheSpec("pw=topsecret"))
+        store.caches.create(record, now=store.clock.now())
     found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
     assert "cache s.c: COMMENT" in found["found"] and "topsecret" not in json.dumps(found)

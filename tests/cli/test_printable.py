@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 from cachemgr.cli import main, output
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide
 from cachemgr.printable import printable, printable_data
 from cachemgr.server.logs import configure_logs
 from cachemgr.vocabulary import Outcome
+from tests.worlds.records import cache_of
 
 EVIL = "x\x1b[2J\x1b]0;t\x07\r\x9b31m\u202e\u2066\x7f\u2028y"
 
@@ -52,15 +53,15 @@ def test_every_command_on_a_metastore(metastore_url):
     values |= {"comment": EVIL, "owner": EVIL, "definition": f"SELECT '{EVIL}'"}
     side = JoinSide(EVIL, "/t", None)
     with open_metastore(metastore_url) as store:
-        store.writer.create_cache(
-            CacheRecord(namespace="default", name=EVIL, **values), now=store.reader.now()
+        store.caches.create(
+            cache_of(namespace="default", name=EVIL, **values), now=store.clock.now()
         )
         join = JoinRecord(EVIL, f"CREATE {EVIL}", side, side, (("a", "b"),), message=EVIL)
-        store.writer.create_join(join, now=store.reader.now())
-        store.writer.restrict_table(EVIL, "file:/x", None, by=EVIL)
+        store.joins.create(join, now=store.clock.now())
+        store.tables.restrict(EVIL, "file:/x", None, by=EVIL)
         reason = {"code": "STALE", "detail": EVIL, "tables": [EVIL]}
-        store.writer.log_decisions(
-            [DecisionRecord(store.reader.now(), EVIL, EVIL, Outcome.MISS, reasons=(reason,))]
+        store.decisions.log(
+            [DecisionRecord(store.clock.now(), EVIL, EVIL, Outcome.MISS, reasons=(reason,))]
         )
     there = ("--metastore", metastore_url)
     for words in (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,6 +62,8 @@ def _blocks(path: Path) -> list[tuple[str, str]]:
 def compact(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
     if isinstance(value, tuple):
         return [compact(item) for item in value]
     if not dataclasses.is_dataclass(value):
@@ -77,6 +80,8 @@ def compact(value: Any) -> Any:
         for field in dataclasses.fields(value)
         if getattr(value, field.name) != _default(field)
     }
+    # the clauses beside the name and the SELECT, as they are written
+    held |= held.pop("spec", {}).get("CacheSpec", {})
     return {name: held} if held else name
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import cachemgr.ddl
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.ddl import STATEMENTS, parse, parse_script, render
 from cachemgr.ddl import text as ddl_text
-from cachemgr.ddl.statements import CreateRelationalCache, Freshness, OnDemand, RefreshPolicy
+from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import StatementError
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
+from scheduler.triggers import OnDemand
 
 _CLAUSES = (
     "COMMENT 'c'",
@@ -52,9 +54,9 @@ def test_each_clause_at_most_once(clause: str) -> None:
 def test_defaults() -> None:
     statement = parse("CREATE RELATIONAL CACHE c AS SELECT 1 a")
     assert isinstance(statement, CreateRelationalCache)
-    assert statement.refresh == RefreshPolicy(OnDemand(), RefreshMode.AUTO)
-    assert statement.freshness == Freshness(FreshnessKind.STRICT)
-    assert statement.rewrite_enabled
+    assert statement.spec.refresh == RefreshPolicy(OnDemand(), RefreshMode.AUTO)
+    assert statement.spec.freshness == Freshness(FreshnessKind.STRICT)
+    assert statement.spec.rewrite_enabled
     assert "REFRESH ON DEMAND AUTO\n  STRICT\n  ENABLE REWRITE\nAS" in render(statement)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachemgr.cache_spec import CacheSpec, Freshness, RefreshPolicy
 from cachemgr.ddl import STATEMENTS, looks_like_ours, parse, parse_script, render
 from cachemgr.ddl import statements as ddl
 from cachemgr.errors import StatementError
+from cachemgr.vocabulary import FreshnessKind
 from scheduler import triggers
 
 _CHARS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
@@ -41,10 +43,10 @@ _TRIGGER = (
     | st.builds(triggers.Every, _SECONDS)
     | _CRON
 )
-_POLICY = st.builds(ddl.RefreshPolicy, _TRIGGER, st.sampled_from(ddl.RefreshMode))
-_FRESHNESS = st.sampled_from(
-    [ddl.Freshness(), ddl.Freshness(ddl.FreshnessKind.UNLIMITED)]
-) | _SECONDS.map(lambda seconds: ddl.Freshness(ddl.FreshnessKind.MAX_STALENESS, seconds))
+_POLICY = st.builds(RefreshPolicy, _TRIGGER, st.sampled_from(ddl.RefreshMode))
+_FRESHNESS = st.sampled_from([Freshness(), Freshness(FreshnessKind.UNLIMITED)]) | _SECONDS.map(
+    lambda seconds: Freshness(FreshnessKind.MAX_STALENESS, seconds)
+)
 
 
 def _properties(at_least: int) -> st.SearchStrategy[ddl.Properties]:
@@ -66,14 +68,16 @@ def _creates(draw: st.DrawFn) -> ddl.CreateRelationalCache:
         select=ddl.SelectText(select),
         or_replace=condition == "replace",
         if_not_exists=condition == "exists",
-        comment=draw(st.none() | _TEXT),
-        partitioned_by=() if clustered else columns,
-        cluster_by=columns if clustered else (),
-        location=draw(_LOCATION),
-        properties=draw(_properties(0)),
-        refresh=draw(_POLICY),
-        freshness=draw(_FRESHNESS),
-        rewrite_enabled=draw(st.booleans()),
+        spec=CacheSpec(
+            comment=draw(st.none() | _TEXT),
+            partitioned_by=() if clustered else columns,
+            cluster_by=columns if clustered else (),
+            location=draw(_LOCATION),
+            properties=dict(draw(_properties(0))),
+            refresh=draw(_POLICY),
+            freshness=draw(_FRESHNESS),
+            rewrite_enabled=draw(st.booleans()),
+        ),
     )
 
 

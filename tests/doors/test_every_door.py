@@ -426,7 +426,7 @@ def test_each_statement_is_carried_out_by_beeline_and_through_connect(made: Serv
             f"CREATE TABLE {schema}.shops USING delta AS SELECT id FROM range(7)",
         )
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as store:
-        store.writer.restrict_table("hr.salaries", "file:/data/hr/salaries", "0" * 32, by="root")
+        store.tables.restrict("hr.salaries", "file:/data/hr/salaries", "0" * 32, by="root")
     by_beeline, by_connect = _by_beeline(made, "at_beeline"), _by_connect(made, "at_connect")
     refused = {text: "FORBIDDEN" if text in _FORBIDDEN else "" for text in _TEXTS}
     for answers in (by_beeline, by_connect):
@@ -448,11 +448,11 @@ def _no_kind_is_left_out() -> None:
     actions = [each.action for each in parsed if isinstance(each, AlterRelationalCache)]
     assert {type(action) for action in actions} == set(get_args(AlterAction))
     created = [each for each in parsed if isinstance(each, CreateRelationalCache)]
-    policies = [each.refresh for each in created]
+    policies = [each.spec.refresh for each in created]
     policies += [action.refresh for action in actions if isinstance(action, SetRefresh)]
     assert {type(policy.trigger) for policy in policies} == set(get_args(Trigger))
     assert {policy.mode for policy in policies} == set(RefreshMode)
-    assert {each.freshness.kind for each in created} == set(FreshnessKind)
+    assert {each.spec.freshness.kind for each in created} == set(FreshnessKind)
     promised = [action.freshness for action in actions if isinstance(action, SetFreshness)]
     assert {freshness.kind for freshness in promised} == set(FreshnessKind)
     refreshed = {each.mode for each in parsed if isinstance(each, RefreshRelationalCache)}

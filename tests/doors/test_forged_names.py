@@ -70,10 +70,10 @@ def _narrow(folder: Path) -> None:
     from cachemgr.metastore import open_metastore
 
     with open_metastore(f"sqlite:///{folder}/metastore.db") as metastore:
-        cache = metastore.reader.cache("default", "c")
+        cache = metastore.caches.named("default", "c")
         assert cache is not None
         for name in ("ann", getpass.getuser()):
-            metastore.writer.grant(cache.id, name)
+            metastore.grants.add(cache.id, name)
 
 
 @contextlib.contextmanager

@@ -182,9 +182,9 @@ def test_a_granted_cache_answers_no_name_that_is_only_claimed(servers: Server) -
         "REFRESH RELATIONAL CACHE granted",
     )
     with open_metastore(f"sqlite:///{servers.folder}/metastore.db") as store:
-        cache = store.reader.cache("default", "granted")
+        cache = store.caches.named("default", "granted")
         assert cache is not None
-        store.writer.grant(cache.id, "root")
+        store.grants.add(cache.id, "root")
 
     def told(user: str) -> str:
         return str(servers.sql(f"EXPLAIN REWRITE {query}", user=user)[0])
@@ -208,14 +208,14 @@ def test_a_query_that_fails_on_a_damaged_file_is_not_followed_by_another(servers
     unpinned = "SET spark.cachemgr.pin.enabled=false"
     servers.sql(f"CREATE RELATIONAL CACHE harmed AS {select}", "REFRESH RELATIONAL CACHE harmed")
     with open_metastore(f"sqlite:///{servers.folder}/metastore.db") as metastore:
-        place = Path(metastore.reader.cache("default", "harmed").location)  # type: ignore[union-attr]
+        place = Path(metastore.caches.named("default", "harmed").location)  # type: ignore[union-attr]
         _, before = servers.sql(unpinned, query)
         for file in place.glob("*.parquet"):
             file.write_bytes(bytes(file.stat().st_size))  # a look at the folder does not show it
         with pytest.raises(Exception, match="FAILED_READ_FILE"):
             servers.sql(unpinned, query)
         until(lambda: _answered(servers, query) == before, 30, "the base tables are read")
-        harmed = metastore.reader.cache("default", "harmed")
+        harmed = metastore.caches.named("default", "harmed")
         assert harmed is not None and harmed.damaged
 
 

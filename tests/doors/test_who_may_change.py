@@ -82,11 +82,11 @@ def authenticated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def _restrict(made: Server) -> None:
     """As an admin does by the command line; returns when the server knows."""
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as metastore:
-        secret = metastore.reader.cache("default", "secret")
+        secret = metastore.caches.named("default", "secret")
         assert secret is not None and secret.plan is not None
-        metastore.writer.grant(secret.id, "bob")
+        metastore.grants.add(secret.id, "bob")
         ((place, _),) = secret.plan["relations"]
-        metastore.writer.restrict_table("spark_catalog.default.pay", place, None, by="root")
+        metastore.tables.restrict("spark_catalog.default.pay", place, None, by="root")
 
 
 @pytest.mark.parametrize("user", ["nobody", "eve", "root", "bob", ""])
@@ -230,14 +230,14 @@ def _shown(made: Server, user: str) -> str:
 
 def _state(made: Server) -> list[Any]:
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as metastore:
-        return [(c.id, c.qualified_name, c.version) for c in metastore.reader.caches()]
+        return [(c.id, c.qualified_name, c.version) for c in metastore.caches.all()]
 
 
 def _bytes(made: Server) -> str:
     """How large the secret cache is: a count that no other number is equal to."""
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as metastore:
-        secret = metastore.reader.cache("default", "secret")
-        published = None if secret is None else metastore.reader.published(secret.id)
+        secret = metastore.caches.named("default", "secret")
+        published = None if secret is None else metastore.snapshots.published(secret.id)
         assert published is not None
         return str(published.run.bytes)
 

@@ -55,8 +55,8 @@ def mode(lab, name="r"):
     """How the cache's last refresh was done, and why."""
     lab.sql(f"REFRESH RELATIONAL CACHE {name}")
     with lab.metastore() as store:
-        cache = next(c for c in store.reader.caches() if c.name == name)
-        run = store.reader.refreshes(cache.id, limit=1)[0]
+        cache = next(c for c in store.caches.all() if c.name == name)
+        run = store.refreshes.of(cache.id, limit=1)[0]
         return run.mode, run.reason, run.state.value
 
 
@@ -239,7 +239,7 @@ def test_a_snapshot_that_was_stored_before_this(lab, moved):
         assert way == "JOINS" and "which commits" in reason
     lab.hit(TOTALS)
     with lab.metastore() as store:
-        [table] = store.reader.published(store.reader.caches()[0].id).tables
+        [table] = store.snapshots.published(store.caches.all()[0].id).tables
     assert table.commit_id.startswith("txn:") and '"amt"' in table.columns
     assert mode(lab)[2] == "UNCHANGED"
 
@@ -265,7 +265,7 @@ def test_a_key_found_unique_before_its_table_was_put_back(lab):
     query = "SELECT city, AVG(amt) AS a FROM sales JOIN cust ON cust = cid GROUP BY city"
     lab.hit(query)
     with lab.metastore() as store:
-        [join] = store.reader.joins()
+        [join] = store.joins.all()
         assert all(state.commit for state in join.validated_versions.values())
     place, copy = copied(lab, "cust")
     lab.plain.sql("INSERT INTO cust VALUES (4, 'Ulm', 'Germany')")

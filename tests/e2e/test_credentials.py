@@ -64,7 +64,7 @@ def test_what_only_looks_alike_is_taken(lab):
 def test_one_that_is_stored_is_shown_nowhere_and_the_cache_goes_on(lab):
     lab.cache(f"old AS {SELECT}")
     with lab.metastore() as store, writing(store.engine).begin() as connection:
-        (row,) = store.reader.caches()
+        (row,) = store.caches.all()
         planted = f"{row.definition} -- pwd=topsecret2"
         connection.execute(
             update(CacheRow)

@@ -33,7 +33,7 @@ def damaged_now(lab, monkeypatch):
 
 
 def cache_of(metastore, name):
-    return next(c for c in metastore.reader.caches() if c.name == name)
+    return next(c for c in metastore.caches.all() if c.name == name)
 
 
 def data_files(cache) -> list[Path]:

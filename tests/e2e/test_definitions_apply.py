@@ -66,11 +66,11 @@ def test_the_same_definitions_elsewhere(lab):
     again = run(lab, "diff", "-f", file, "--prune", *there)
     assert (again.returncode, again.stdout) == (0, ""), again.stdout + again.stderr
     with open_metastore(lab.url) as here, open_metastore(other) as store:
-        (before,), (after,) = here.reader.caches(), store.reader.caches()
+        (before,), (after,) = here.caches.all(), store.caches.all()
         assert after.settings.items() >= {("spark.sql.ansi.enabled", "false")}
         assert "spark.sql.sources.partitionOverwriteMode" not in after.settings
         assert after.context["schema"] == lab.schema and after.paused and after.narrowed
         assert after.columns == before.columns and after.plan == before.plan
-        assert after.refresh_trigger == before.refresh_trigger
-        assert [j.state.value for j in store.reader.joins()] == ["VALID"]
+        assert after.spec.refresh == before.spec.refresh
+        assert [j.state.value for j in store.joins.all()] == ["VALID"]
     assert "Traceback" not in applied.stderr

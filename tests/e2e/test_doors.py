@@ -50,7 +50,7 @@ class Service:
     client: TestClient
 
     def post(self, path: str, body: dict[str, Any], role: Role = Role.ADMIN) -> Any:
-        _, token = self.store.writer.create_token(role.value, role)
+        _, token = self.store.tokens.create(role.value, role)
         headers = {"Authorization": f"Bearer {token}"}
         return self.client.post(f"/api/v1{path}", json=body, headers=headers)
 
@@ -116,7 +116,7 @@ def test_nothing_is_substituted_through_a_door(service: Service, variable: str):
             "ann",
             context,
         )
-    assert service.store.reader.caches() == () and service.store.reader.joins() == ()
+    assert service.store.caches.all() == () and service.store.joins.all() == ()
 
 
 def test_clauses_beside_the_select_are_refused_as_well(service: Service):
@@ -291,7 +291,7 @@ def test_a_location_through_a_door_lies_below_the_roots(service: Service):
         refused(answer, "PLACE_NOT_ALLOWED", "PLACE_NOT_SUPPORTED")
     own = f"CREATE RELATIONAL CACHE c LOCATION 'file://{inside}/mine' AS SELECT region FROM sales"
     service.host.execute(f"EXPLAIN {own}", "ann")
-    assert service.store.reader.caches() == ()
+    assert service.store.caches.all() == ()
 
 
 def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
@@ -299,13 +299,13 @@ def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
     sales = lab.folder / "tables" / "sales"
     lab.cache(f"one LOCATION 'file://{lab.folder}//own/' {definition}")
     with open_metastore(lab.url) as store:
-        (one,) = store.reader.caches()
+        (one,) = store.caches.all()
     assert one.location == f"file:{lab.folder}/own/{one.id}"
     lab.hit("SELECT region FROM sales")
     lab.cache(f"two LOCATION 'file:{lab.folder}/own' {definition}")
     lab.cache(f"late {definition}", refresh=False)
     with open_metastore(lab.url) as store:
-        late = store.reader.cache(lab.schema, "late")
+        late = store.caches.named(lab.schema, "late")
     for place in (sales, f"file://{sales}", f"{sales}/deep/er", one.location, f"{one.location}/x",
                   late.location, f"{late.location}/x", f"{lab.folder}/own/_relational_caches"):  # fmt: skip
         with pytest.raises(DefinitionError, match="PLACE_TAKEN"):
@@ -318,7 +318,7 @@ def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
         with pytest.raises(DefinitionError, match=r"PLACE_NOT_SUPPORTED|TABLE_NOT_READABLE"):
             lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
     with open_metastore(lab.url) as store:
-        assert store.reader.cache(lab.schema, "c") is None
+        assert store.caches.named(lab.schema, "c") is None
     assert not list(sales.rglob("_relational_caches"))
     # a table came to lie around a cache since
     lab.cache(f"three LOCATION '{lab.folder}/later' {definition}", refresh=False)
@@ -334,7 +334,7 @@ def test_a_users_own_session_substitutes_once_and_stores_what_it_means(lab):
         )
         lab.cache(f"c AS {text}")
         with open_metastore(lab.url) as store:
-            (cache,) = store.reader.caches()
+            (cache,) = store.caches.all()
         assert "${" not in cache.definition and "'north'" in cache.definition
         assert cachemgr.explain(lab.spark, text).hit
         (line,) = lab.sql(f"EXPLAIN REWRITE FORMAT JSON {text}")
@@ -352,11 +352,11 @@ def test_a_users_own_session_substitutes_once_and_stores_what_it_means(lab):
 def test_a_stored_text_from_before_is_not_substituted(lab, spark):
     lab.cache("c AS SELECT region FROM sales WHERE region = 'x{system:user.name}'")
     with open_metastore(lab.url) as store:
-        (cache,) = store.reader.caches()
+        (cache,) = store.caches.all()
         text = cache.definition.replace("x{", "${")
-        store.writer.update_cache(cache.id, cache.version, now=store.reader.now(), definition=text)
+        store.caches.update(cache.id, cache.version, now=store.clock.now(), definition=text)
     lab.sql("REFRESH RELATIONAL CACHE c FULL")
     with open_metastore(lab.url) as store:
-        run = store.reader.published(cache.id).run
+        run = store.snapshots.published(cache.id).run
     user = spark._jvm.java.lang.System.getProperty("user.name")
     assert "${system:user.name}" in json.dumps(run.plan) and f'"{user}"' not in json.dumps(run.plan)

@@ -40,15 +40,15 @@ def files(place: str) -> set[str]:
 @pytest.mark.parametrize("mode", ["FULL", "INCREMENTAL"])
 def test_a_refresh_onto_a_full_disk(lab, metastore, query: str, mode: str, size: int) -> None:
     lab.cache(f"c AS {query}")
-    (cache,) = metastore.reader.caches()
+    (cache,) = metastore.caches.all()
     lab.plain.sql(MORE)
-    served = metastore.reader.published(cache.id)
+    served = metastore.snapshots.published(cache.id)
     with no_file_beyond(lab, size), pytest.raises(CacheManagerError) as caught:
         lab.sql(f"REFRESH RELATIONAL CACHE c {mode}")
     told = str(caught.value)
     assert "no file may grow any larger there: File too large" in told and "\n" not in told
-    assert metastore.reader.published(cache.id) == served, "the last snapshot goes on serving"
-    assert metastore.reader.lease(cache.id).holder is None
+    assert metastore.snapshots.published(cache.id) == served, "the last snapshot goes on serving"
+    assert metastore.refreshes.lease(cache.id).holder is None
     lab.hit(query)  # with the appended row
     lab.sql(f"REFRESH RELATIONAL CACHE c {mode}")
     with lab.caches_alone():

@@ -292,7 +292,7 @@ def test_what_spark_is_to_keep_leaves_a_line_that_says_why(lab):
     assert _rows(rows) == _rows(lab.hit(QUERY))
     cachemgr.disable(lab.spark)  # flushes
     with open_metastore(lab.url) as metastore:
-        found = [r["code"] for d in metastore.reader.decisions() for r in d.reasons]
+        found = [r["code"] for d in metastore.decisions.latest() for r in d.reasons]
     assert found.count("KEPT_BY_SPARK") == 2
 
 

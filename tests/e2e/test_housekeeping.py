@@ -24,7 +24,7 @@ def data(folder: str) -> set[str]:
 def test_the_disk_is_flat_and_a_query_planned_before_finishes(lab, metastore, refreshes):
     lab.sql("SET spark.cachemgr.pin.enabled=false")
     lab.cache(f"by_region AS {QUERY}")
-    place = metastore.reader.caches()[0].location
+    place = metastore.caches.all()[0].location
     planned = lab.spark.sql(QUERY)
     expected = sorted(map(str, lab.plain.sql(QUERY).collect()))
     planned._jdf.queryExecution().executedPlan()

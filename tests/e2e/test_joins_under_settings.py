@@ -42,7 +42,7 @@ TOGETHER = "c AS SELECT r, nm, SUM(v) AS s, COUNT(*) AS n FROM f JOIN d ON a = k
 
 def join_of(lab):
     with lab.metastore() as store:
-        return store.reader.joins()[0]
+        return store.joins.all()[0]
 
 
 def test_a_join_that_does_not_hold_in_this_zone_is_not_created(zones):

@@ -134,7 +134,7 @@ def test_nothing_acknowledged_is_lost_by_several_kills(store: Metastore, tmp_pat
 
 def _kill_while_they_write(store: Metastore, tmp_path: Path, *, kills: int, waits: bool) -> None:
     """`waits` is for what was cut off to be taken for abandoned; else that moment is brought on."""
-    _, token = store.writer.create_token("ann", Role.OPERATOR)
+    _, token = store.tokens.create("ann", Role.OPERATOR)
     columns = "region STRING, amount BIGINT"
     init = [f"CREATE TABLE sales ({columns}) USING delta LOCATION '{tmp_path / 'sales'}'"]
     settings = replica_settings(store.url, tmp_path, init)
@@ -178,15 +178,15 @@ def _abandon(store: Metastore) -> None:
 def _check(store: Metastore, writers: list[Writer], kills: int) -> None:
     seen = [writer.seen for writer in writers]
     assert [text for one in seen for text in one.wrong] == []
-    known = {cache.name: cache for cache in store.reader.list_caches(None)}
-    waiting = {request.id for request in store.reader.requests()}
+    known = {cache.name: cache for cache in store.caches.matching(None)}
+    waiting = {request.id for request in store.queue.waiting()}
     for one in seen:
         for name, cache_id in one.created.items():
             assert known[name].id == cache_id and known[name].owner == "ann"
         for name, action in one.changed.items():
             assert known[name].paused == (action == "pause"), name
         for refresh_id in one.refreshes:
-            assert refresh_id in waiting or store.reader.refresh(refresh_id) is not None
+            assert refresh_id in waiting or store.refreshes.get(refresh_id) is not None
     assert sum(len(one.created) for one in seen) == len(known), "nothing was made twice"
     assert sum(one.cut_off for one in seen) >= kills, "the kills hit requests"
     assert sum(one.again["True"] for one in seen) >= kills

@@ -70,7 +70,7 @@ def test_rows_that_were_appended(narrow, cust):
     narrow.miss(JOINED)
     narrow.sql("REFRESH RELATIONAL CACHE narrow")
     narrow.check(JOINED, cust == 1)  # the refresh has looked at them
-    (join,) = narrow.metastore().reader.joins()
+    (join,) = narrow.metastore().joins.all()
     assert join.state.value == ("VALID" if cust == 1 else "BROKEN")
     narrow.plain.sql("OPTIMIZE sales")
     narrow.sql("REFRESH RELATIONAL CACHE narrow")

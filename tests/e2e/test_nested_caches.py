@@ -37,8 +37,8 @@ def chain(lab, monkeypatch):
 
 def stored(lab, metastore, name):
     """The rows that a cache serves from, its visible columns in their order."""
-    cache = metastore.reader.cache(lab.schema, name)
-    snapshot = metastore.reader.published(cache.id)
+    cache = metastore.caches.named(lab.schema, name)
+    snapshot = metastore.snapshots.published(cache.id)
     reader = lab.plain.read.format("delta").option("versionAsOf", snapshot.run.cache_version)
     return reader.load(cache.location).select([c.name for c in cache.columns])
 
@@ -61,9 +61,9 @@ def test_a_definition_over_caches_is_one_over_their_base_tables(chain, metastore
         chain, metastore, "by_region",
         "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales WHERE region IS NOT NULL GROUP BY region",
     )  # fmt: skip
-    ids = {n: metastore.reader.cache(chain.schema, n).id for n in ("by_day", "by_month")}
-    assert metastore.reader.cache(chain.schema, "by_month").depends_on == (ids["by_day"],)
-    assert metastore.reader.cache(chain.schema, "by_region").depends_on == (ids["by_month"],)
+    ids = {n: metastore.caches.named(chain.schema, n).id for n in ("by_day", "by_month")}
+    assert metastore.caches.named(chain.schema, "by_month").depends_on == (ids["by_day"],)
+    assert metastore.caches.named(chain.schema, "by_region").depends_on == (ids["by_month"],)
     chain.sql("ALTER RELATIONAL CACHE by_day DISABLE REWRITE")
     chain.hit("SELECT year(day), SUM(amt), SUM(price), COUNT(*) FROM sales GROUP BY year(day)")
     chain.sql("ALTER RELATIONAL CACHE by_month DISABLE REWRITE")
@@ -102,7 +102,7 @@ def test_other_ways_to_name_a_cache(chain, metastore):
         "q4 AS WITH by_day AS (SELECT region, amt AS s FROM sales WHERE amt > 10) "
         "SELECT region, SUM(s) AS s FROM by_day GROUP BY region"
     )
-    assert metastore.reader.cache(chain.schema, "q4").depends_on == ()
+    assert metastore.caches.named(chain.schema, "q4").depends_on == ()
     holds(
         chain,
         metastore,
@@ -141,7 +141,7 @@ def test_a_table_goes_before_a_cache_of_its_name(chain, metastore):
     chain.sql("CREATE TABLE by_cust USING delta AS SELECT 1 AS k, 2 AS v")
     chain.cache("by_cust AS SELECT cust, SUM(amt) AS v FROM sales GROUP BY cust")
     chain.cache("over AS SELECT SUM(v) AS v FROM by_cust")
-    assert metastore.reader.cache(chain.schema, "over").depends_on == ()
+    assert metastore.caches.named(chain.schema, "over").depends_on == ()
     holds(chain, metastore, "over", "SELECT SUM(v) AS v FROM by_cust")
 
 
@@ -241,7 +241,7 @@ def refreshed(lab, name, mode=""):
 
 
 def source_of(lab, metastore, name):
-    run = metastore.reader.published(metastore.reader.cache(lab.schema, name).id).run
+    run = metastore.snapshots.published(metastore.caches.named(lab.schema, name).id).run
     return (run.facts.get("source") or {}).get("cache")
 
 
@@ -268,7 +268,7 @@ def test_each_level_is_built_from_the_one_below(chain, metastore):
     told, _ = refreshed(chain, "by_region")
     assert f"from cache {chain.schema}.by_month at its version" in told
     holds(chain, metastore, "by_region", REGIONS)
-    run = metastore.reader.published(metastore.reader.cache(chain.schema, "by_region").id)
+    run = metastore.snapshots.published(metastore.caches.named(chain.schema, "by_region").id)
     assert [(t.name.split(".")[-1], t.version) for t in run.tables] == [("sales", 2)]
     assert run.run.rows == 3 and run.run.facts["base_rows"] == 7
     chain.hit("SELECT region, SUM(amt), COUNT(*) FROM sales WHERE region = 'north' GROUP BY region")
@@ -334,7 +334,7 @@ def test_what_cannot_be_had_exactly_comes_from_the_base(lab, metastore):
 
 def test_after_a_refresh_from_a_cache_that_failed_the_base_is_read(chain, metastore):
     chain.sql("REFRESH RELATIONAL CACHE by_day")
-    place = Path(metastore.reader.cache(chain.schema, "by_day").location)
+    place = Path(metastore.caches.named(chain.schema, "by_day").location)
     for file in place.glob("*.parquet"):
         file.unlink()
     with pytest.raises(RefreshError):

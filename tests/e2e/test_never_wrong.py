@@ -309,7 +309,7 @@ def test_a_parquet_table_cannot_be_cached(lab):
 
 def test_a_commit_that_was_not_published_is_never_read(lab, metastore):
     lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
-    location = metastore.reader.caches()[0].location
+    location = metastore.caches.all()[0].location
     lab.plain.sql(f"UPDATE delta.`{location}` SET s = -1")
     lab.hit(TOTALS)
     lab.sql("REFRESH RELATIONAL CACHE r")
@@ -723,14 +723,14 @@ def test_drop_between_planning_and_the_end_of_a_query(lab):
 
 def test_files_of_a_dropped_cache_go_after_the_grace(lab, metastore):
     lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
-    folder = Path(metastore.reader.caches()[0].location)
+    folder = Path(metastore.caches.all()[0].location)
     lab.sql("DROP RELATIONAL CACHE r")
     assert (folder / "_delta_log").is_dir()
     with lab.conf(spark__cachemgr__dropGrace="0s"):
         lab.sql("DROP RELATIONAL CACHE IF EXISTS r")
         lab.cache("q AS SELECT day, SUM(amt) AS s FROM sales GROUP BY day", refresh=False)
     assert not folder.exists()
-    assert [c.name for c in metastore.reader.caches(include_dropped=True)] == ["q"]
+    assert [c.name for c in metastore.caches.all(include_dropped=True)] == ["q"]
 
 
 def test_drop_reaches_another_session(lab):
@@ -818,7 +818,7 @@ def test_decisions_are_logged(lab, metastore):
     lab.hit(TOTALS)
     lab.miss("SELECT day, SUM(amt) FROM sales GROUP BY day")
     cachemgr.disable(lab.spark)
-    logged = metastore.reader.decisions()
+    logged = metastore.decisions.latest()
     assert {d.outcome.value for d in logged} == {"HIT", "MISS"}
     hit = next(d for d in logged if d.outcome.value == "HIT")
     assert hit.caches == (f"{lab.schema}.r",) and hit.millis > 0

@@ -70,7 +70,7 @@ def rebuilt(lab, *more: str, code: int = 0):
 def stale_commit(lab, name: str) -> None:
     """A refresh that commits and never publishes."""
     with open_metastore(lab.url) as store:
-        (cache,) = store.reader.list_caches(name)
+        (cache,) = store.caches.matching(name)
         with pytest.raises(Crash):
             run_refresh(
                 lab.spark,
@@ -101,7 +101,7 @@ def test_every_cache_serves_again(lab):
     lab.sql("DROP RELATIONAL CACHE gone")
     before = {c: _facts(lab, c) for c in ("totals", "by_day", "cities", "never")}
     with open_metastore(lab.url) as store:
-        numbers = store.reader.revision(), _leases(store)
+        numbers = store.registry.revision(), _leases(store)
 
     told = rebuilt(lab)
 
@@ -116,9 +116,9 @@ def test_every_cache_serves_again(lab):
     lab.miss(BY_WEIGHT)
     with open_metastore(lab.url) as store:
         # numbers of the lost metastore are never given out again
-        assert store.reader.revision() > numbers[0]
+        assert store.registry.revision() > numbers[0]
         assert all(t > numbers[1][c] for c, t in _leases(store).items())
-        assert [j.state.value for j in store.reader.joins()] == ["VALID"]
+        assert [j.state.value for j in store.joins.all()] == ["VALID"]
     lab.plain.sql("INSERT INTO sales VALUES (10, DATE'2024-03-02', 'east', 1, 6, 6, 6.00, 6.0)")
     with lab.caches_alone():
         lab.miss(TOTALS)
@@ -138,12 +138,12 @@ def test_texts_are_answered_again_at_once(lab):
     lab.plain.sql(MORE_SALES)
     lab.sql("REFRESH RELATIONAL CACHE totals")
     with open_metastore(lab.url) as store:
-        before = {t.location: (t.name, t.table_id, t.columns) for t in store.reader.base_tables()}
+        before = {t.location: (t.name, t.table_id, t.columns) for t in store.tables.noted()}
 
     rebuilt(lab)
 
     with open_metastore(lab.url) as store:
-        after = {t.location: (t.name, t.table_id, t.columns) for t in store.reader.base_tables()}
+        after = {t.location: (t.name, t.table_id, t.columns) for t in store.tables.noted()}
     assert after == before and len(before) == 2
     door = Door(lab)
     try:
@@ -183,7 +183,7 @@ def test_a_log_that_is_not_the_records_is_not_served(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     lab.cache(f"days STRICT AS {BY_DAY}")
     with open_metastore(lab.url) as store:
-        places = {c.name: Path(c.location) for c in store.reader.caches()}
+        places = {c.name: Path(c.location) for c in store.caches.all()}
     # the table of another cache in its place, and a table that is gone
     shutil.rmtree(places["totals"])
     shutil.copytree(places["days"], places["totals"])
@@ -208,8 +208,8 @@ def test_check_tells_what_records_and_logs_say_otherwise(lab):
     done = CliRunner().invoke(main, ["db", "check", *place])
     assert done.exit_code == 1 and "never published" in done.stdout + done.stderr
     with open_metastore(lab.url) as store:  # no journal is kept here
-        (cache,) = store.reader.caches()
-        store.writer.update_cache(cache.id, cache.version, now=store.reader.now(), paused=True)
+        (cache,) = store.caches.all()
+        store.caches.update(cache.id, cache.version, now=store.clock.now(), paused=True)
     done = CliRunner().invoke(main, ["db", "check", *place])
     assert done.exit_code == 1 and "BEHIND" in done.stdout
 
@@ -225,23 +225,23 @@ def test_a_metastore_with_caches_is_left_alone(lab):
 
 def _facts(lab, name: str) -> dict[str, object]:
     with open_metastore(lab.url) as store:
-        (cache,) = store.reader.list_caches(name)
-        published = store.reader.published(cache.id)
-        runs = [(r.id, r.state, r.cache_version, r.rows) for r in store.reader.refreshes(cache.id)]
+        (cache,) = store.caches.matching(name)
+        published = store.snapshots.published(cache.id)
+        runs = [(r.id, r.state, r.cache_version, r.rows) for r in store.refreshes.of(cache.id)]
         return {
             "ddl": lab.sql(f"SHOW CREATE RELATIONAL CACHE {name}")[0][0],
             "id": cache.id,
             "settings": cache.settings,
-            "grants": store.reader.grants(cache.id),
+            "grants": store.grants.of(cache.id),
             "narrowed": cache.narrowed,
             "version": published and published.run.cache_version,
             "tables": published and published.tables,
             "plan": published and published.run.plan,
             "facts": published and published.run.facts,
-            "sets": store.reader.grouping_sets(cache.id),
+            "sets": store.caches.grouping_sets(cache.id),
             "runs": runs,
         }
 
 
 def _leases(store) -> dict[str, int]:
-    return {c.id: store.reader.lease(c.id).token for c in store.reader.caches()}
+    return {c.id: store.refreshes.lease(c.id).token for c in store.caches.all()}

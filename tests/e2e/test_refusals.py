@@ -64,7 +64,7 @@ class Place:
         return CliRunner().invoke(main, [*args, *common])
 
     def mark(self) -> str:
-        return next(m.id for m in self.store.reader.restricted_tables() if m.name == "hr.pay")
+        return next(m.id for m in self.store.tables.restricted() if m.name == "hr.pay")
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,11 @@ def place(postgres_server: str, tmp_path_factory) -> Iterator[Place]:
     with open_metastore(url) as store:
         tokens = _tokens(store)
         for name, table in (("open", "sales"), ("narrow", "sales"), ("pay", "pay")):
-            store.writer.create_cache(_record(name, table), now=store.reader.now())
-        narrow = store.reader.cache("default", "narrow")
+            store.caches.create(_record(name, table), now=store.clock.now())
+        narrow = store.caches.named("default", "narrow")
         assert narrow is not None
-        store.writer.grant(narrow.id, "friend")
-        store.writer.restrict_table("hr.pay", "file:/pay", "id-pay", by="admin")
+        store.grants.add(narrow.id, "friend")
+        store.tables.restrict("hr.pay", "file:/pay", "id-pay", by="admin")
         settings = {"CACHEMGR_METASTORE_URL": url}
         service = Replica("serve", folder, settings, command=("serve", "--no-scheduler"))
         with replicas(service):
@@ -124,16 +124,16 @@ def _record(name: str, table: str) -> CacheRecord:
 
 
 def _tokens(store: Metastore) -> dict[str, str]:
-    found = {role.value: store.writer.create_token(role.value, role)[1] for role in Role}
-    found["friend"] = store.writer.create_token("friend", Role.VIEWER)[1]
-    expired, found["expired"] = store.writer.create_token(
+    found = {role.value: store.tokens.create(role.value, role)[1] for role in Role}
+    found["friend"] = store.tokens.create("friend", Role.VIEWER)[1]
+    expired, found["expired"] = store.tokens.create(
         "friend", Role.ADMIN, expires_in=timedelta(hours=1)
     )
     with store.engine.begin() as connection:
         query = text("UPDATE tokens SET expires_at = created_at WHERE id = :id")
         connection.execute(query, {"id": expired.id})
-    revoked, found["revoked"] = store.writer.create_token("friend", Role.ADMIN)
-    store.writer.revoke_token(revoked.id)
+    revoked, found["revoked"] = store.tokens.create("friend", Role.ADMIN)
+    store.tokens.revoke(revoked.id)
     found["foreign"] = "cachemgr_" + "0" * 32 + "_" + "0" * 48
     return found
 
@@ -185,12 +185,12 @@ REST = {
 @pytest.mark.parametrize("case", REST)
 def test_refused_by_rest(place: Place, case: str) -> None:
     token, method, path, more, status = REST[case]
-    before = place.store.reader.revision()
+    before = place.store.registry.revision()
     answer = place.rest(token, method, path.format(mark=place.mark()), **more)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"]["type"] == {401: "UNAUTHENTICATED", 403: "FORBIDDEN"}[status]
     assert "Traceback" not in answer.text
-    assert place.store.reader.revision() == before
+    assert place.store.registry.revision() == before
 
 
 CLI = {
@@ -215,11 +215,11 @@ CLI = {
 @pytest.mark.parametrize("case", CLI)
 def test_refused_by_cli(place: Place, case: str) -> None:
     token, args, code = CLI[case]
-    before = place.store.reader.revision()
+    before = place.store.registry.revision()
     found = place.cli(token, *(a.format(mark=place.mark()) for a in args))
     assert found.exit_code == 1 and code in found.stderr, found.output
     assert place.tokens[token] not in found.output and found.stdout == ""
-    assert place.store.reader.revision() == before
+    assert place.store.registry.revision() == before
 
 
 # who follows the catalog of the service, and what of it he gets
@@ -421,11 +421,11 @@ def test_a_void_token_stops_the_hook_that_follows_the_service(remote: Remote, to
 def test_a_token_revoked_while_the_session_follows_stops_it_within_five_seconds(
     place: Place, remote: Remote
 ) -> None:
-    record, remote.tokens["leaver"] = place.store.writer.create_token("friend", Role.VIEWER)
+    record, remote.tokens["leaver"] = place.store.tokens.create("friend", Role.VIEWER)
     remote.take("viewer")
     remote.take("leaver", who="friend")
     remote.hit(ANSWERED["narrow"])
-    place.store.writer.revoke_token(record.id)
+    place.store.tokens.revoke(record.id)
     until(lambda: remote.feed.why_not_ready() is not None, 5, "the session hears of it")
     remote.refused(ANSWERED["narrow"], "NOT_GRANTED")
 
@@ -453,7 +453,7 @@ def test_no_session_that_follows_the_service_changes_anything(
     place: Place, remote: Remote, statement: str
 ) -> None:
     remote.take("viewer")
-    before = place.store.reader.revision()
+    before = place.store.registry.revision()
     with pytest.raises(ConfigurationError, match="carries out no statement"):
         remote.sql(statement)
-    assert place.store.reader.revision() == before
+    assert place.store.registry.revision() == before

@@ -48,7 +48,7 @@ def service(lab: Path, postgres_url: str) -> Iterator[Replica]:
 @pytest.fixture
 def session(spark, service: Replica, postgres_url: str, lab: Path) -> Iterator[object]:
     with open_metastore(postgres_url) as store:
-        record, token = store.writer.create_token("bob", Role.VIEWER)
+        record, token = store.tokens.create("bob", Role.VIEWER)
     mine = spark.newSession()
     # what is looked at is when a session hears of a refresh
     mine.conf.set("spark.cachemgr.freshHits", "false")
@@ -130,13 +130,13 @@ def test_the_whole_life_of_a_remote_session(
     assert rows(session, QUERY) == second
 
     with open_metastore(postgres_url) as store:
-        until(lambda: store.reader.decisions(), 20, "decisions arrive")
+        until(lambda: store.decisions.latest(), 20, "decisions arrive")
         until(
-            lambda: {d.outcome.value for d in store.reader.decisions()} >= {"HIT", "MISS"},
+            lambda: {d.outcome.value for d in store.decisions.latest()} >= {"HIT", "MISS"},
             20,
             "both",
         )
-        assert {d.principal for d in store.reader.decisions()} == {"bob"}
+        assert {d.principal for d in store.decisions.latest()} == {"bob"}
 
         # the service is gone: the session goes on, within each cache's promise
         service.started.kill()
@@ -190,7 +190,7 @@ def test_a_service_that_is_back_and_a_token_that_is_revoked(
     assert session.sql(f"EXPLAIN REWRITE {QUERY}").count() > 0
 
     with open_metastore(postgres_url) as store:
-        store.writer.revoke_token(session.token)
+        store.tokens.revoke(session.token)
     until(lambda: feed.why_not_ready(), 5, "nothing is answered any more")
     assert why_not(session, QUERY) == {"NOT_GRANTED"}
     assert "revoked" in cachemgr.explain(session, QUERY).reasons[0].detail

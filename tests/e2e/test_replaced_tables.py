@@ -87,8 +87,8 @@ def by_schedule(lab):
     """Have a worker look and refresh; how, and why."""
     with lab.metastore() as store:
         worker_looks(lab, store)
-        cache = store.reader.cache(lab.schema, "c")
-        run = store.reader.refreshes(cache.id, limit=1)[0]
+        cache = store.caches.named(lab.schema, "c")
+        run = store.refreshes.of(cache.id, limit=1)[0]
         assert not cache.paused and run.state is RunState.PUBLISHED, run.error
         assert run.origin == "SCHEDULE"
         return run.mode, run.reason
@@ -174,13 +174,13 @@ def test_a_narrower_or_other_type_is_named_and_followed_once_it_is_put_right(
     lab.miss(BY_CUST)
     with lab.metastore() as store:
         worker_looks(lab, store)
-        schedule = store.reader.schedule(store.reader.cache(lab.schema, "c").id)
+        schedule = store.schedules.of(store.caches.named(lab.schema, "c").id)
         assert schedule.cache.paused and f"column {column}" in schedule.paused_because
         monkeypatch.setattr(put_right, "_FIRST_SECONDS", 0.0)
         # the next night's job is right again: the cache goes on by itself
         run_job(lab, "CREATE OR REPLACE TABLE sales USING delta AS SELECT * FROM copy")
         worker_looks(lab, store)
-        assert not store.reader.schedule(schedule.cache.id).cache.paused
+        assert not store.schedules.of(schedule.cache.id).cache.paused
     with lab.caches_alone():
         lab.hit(BY_CUST)
 
@@ -328,7 +328,7 @@ def test_a_worker_whose_catalog_does_not_know_the_table_follows_its_columns(lab,
     monkeypatch.setattr(replan, "replan", unknown)
     with lab.metastore() as store:
         for name in ("c", "star"):
-            cache = store.reader.cache(lab.schema, name)
+            cache = store.caches.named(lab.schema, name)
             plan = replan.replan_anywhere(lab.spark, cache, store)
             assert {r.name for r in plan.relations} == {f"{lab.schema}.sales"}
             refresh.run_refresh(
@@ -381,7 +381,7 @@ def test_a_table_that_is_replaced_while_a_refresh_reads(lab, step):
     published.append(rows_of(lab.plain.sql(BY_CUST)))
     run_job(lab, "SELECT 1")
     with lab.metastore() as store:
-        cache = store.reader.cache(lab.schema, "c")
+        cache = store.caches.named(lab.schema, "c")
         try:
             refresh.run_refresh(
                 lab.spark, store, cache.id, now=lambda: None, holder="t",
@@ -390,7 +390,7 @@ def test_a_table_that_is_replaced_while_a_refresh_reads(lab, step):
         except CacheManagerError as error:
             assert error.code in ("REFRESH_FAILED", "BASE_TABLES_MOVING"), error
         lab.miss(BY_CUST, "TABLE_RECREATED")
-        version = store.reader.published(cache.id).run.cache_version
+        version = store.snapshots.published(cache.id).run.cache_version
     reader = lab.plain.read.format("delta").option("versionAsOf", version)
     assert rows_of(reader.load(cache.location).select("cust", "s", "n")) in published
     lab.sql("REFRESH RELATIONAL CACHE c")

@@ -52,7 +52,7 @@ class Pair:
 
     def runs(self) -> tuple[RefreshRunRecord, ...]:
         """The cache's refreshes, oldest first."""
-        return tuple(reversed(self.store.reader.refreshes(self.cache_id)))
+        return tuple(reversed(self.store.refreshes.of(self.cache_id)))
 
     def until_published(self) -> RefreshRunRecord:
         """The last run, once it is published."""
@@ -61,7 +61,7 @@ class Pair:
 
     def commits(self) -> list[str]:
         """Refresh ids of the commits that hold rows."""
-        cache = self.store.reader.cache_by_id(self.cache_id)
+        cache = self.store.caches.get(self.cache_id)
         assert cache is not None
         return [str(c.stamp["refresh_id"]) for c in read_log(cache.location) if c.is_data]
 
@@ -74,7 +74,7 @@ def pair(request, spark, postgres_url: str, tmp_path: Path) -> Iterator[Pair]:
     words.write.format("delta").save(str(tmp_path / "words"))
     init = [f"CREATE TABLE words USING delta LOCATION '{tmp_path / 'words'}'"]
     with open_metastore(postgres_url) as store:
-        _, token = store.writer.create_token("ann", Role.OPERATOR)
+        _, token = store.tokens.create("ann", Role.OPERATOR)
         made = []
         for name, grace in (("first", request.param), ("second", 60)):
             settings = replica_settings(
@@ -106,7 +106,7 @@ def test_what_runs_may_finish(pair: Pair):
     assert pair.first.started.stop(150) == 0
     (run,) = pair.runs()
     assert (run.id, run.state) == (refresh_id, RunState.PUBLISHED)
-    assert pair.commits() == [refresh_id] and pair.store.reader.requests() == ()
+    assert pair.commits() == [refresh_id] and pair.store.queue.waiting() == ()
 
 
 @pytest.mark.parametrize("pair", [0], indirect=True)
@@ -141,5 +141,5 @@ def test_a_replica_without_its_jvm_hands_over_and_ends(pair: Pair):
     lost = next(run for run in pair.runs() if run.id == refresh_id)
     assert lost.state is RunState.SUPERSEDED and "handed over" in lost.error
     assert taken.fencing_token == lost.fencing_token + 1
-    schedule = pair.store.reader.schedule(pair.cache_id)
+    schedule = pair.store.schedules.of(pair.cache_id)
     assert schedule is not None and schedule.failures == 0

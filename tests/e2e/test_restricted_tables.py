@@ -140,7 +140,7 @@ def test_what_cannot_be_restricted(lab):
 
 def test_the_files_of_a_restricted_cache_are_restricted_too(lab, metastore):
     lab.cache(WIDE)
-    place = metastore.reader.cache(lab.schema, "wide").location
+    place = metastore.caches.named(lab.schema, "wide").location
     select = f"SELECT city, SUM(s) AS s FROM delta.`{place}` GROUP BY city"
     lab.cache(f"over AS {select}")
     lab.hit(select)

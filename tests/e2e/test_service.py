@@ -23,7 +23,7 @@ DDL = f"CREATE RELATIONAL CACHE totals REFRESH ON COMMIT AUTO STRICT AS {QUERY}"
 def operated(url: str, folder: Path) -> Replica:
     """A service over the table `sales` in a folder; its client is an operator's."""
     with open_metastore(url) as store:
-        _, token = store.writer.create_token("ann", Role.OPERATOR)
+        _, token = store.tokens.create("ann", Role.OPERATOR)
     init = [f"CREATE TABLE sales USING delta LOCATION '{folder / 'sales'}'"]
     settings = replica_settings(url, folder, init, lease_seconds="10")
     return Replica("serve", folder, settings, token)

@@ -38,7 +38,7 @@ class Far:
 
     @property
     def cache(self):
-        (found,) = self.store.reader.caches()
+        (found,) = self.store.caches.all()
         return found
 
     @property
@@ -160,13 +160,13 @@ def test_damage_that_is_no_more_is_taken_back_by_looking(far: Far) -> None:
 def test_what_an_earlier_release_took_for_damage_is_taken_back(far: Far) -> None:
     far.lab.cache(BY_REGION)
     run = far.cache.published_refresh_id
-    far.store.writer.note_damage(far.cache.id, run, "its folder cannot be read (Py4JJavaError)")
+    far.store.snapshots.note_damage(far.cache.id, run, "its folder cannot be read (Py4JJavaError)")
     sync(far)
     far.lab.hit(QUERY)
     until(lambda: far.cache.damaged is None, 10, "the note is taken back")
     # what no look sees, no look lifts
     unseen = "a query failed to read one of its files"
-    far.store.writer.note_damage(far.cache.id, run, unseen)
+    far.store.snapshots.note_damage(far.cache.id, run, unseen)
     sync(far)
     far.lab.miss(QUERY, "CACHE_DAMAGED")
     assert housekeeping(far) == 0 and far.cache.damaged == unseen
@@ -198,7 +198,7 @@ def test_a_refresh_moves_and_computes_nothing_for_it(far: Far, how: str) -> None
 def test_a_mark_of_before_does_not_make_a_refresh_compute_everything(far: Far) -> None:
     far.lab.cache(BY_REGION)
     run = far.cache.published_refresh_id
-    far.store.writer.note_damage(far.cache.id, run, "its folder cannot be read (Py4JJavaError)")
+    far.store.snapshots.note_damage(far.cache.id, run, "its folder cannot be read (Py4JJavaError)")
     assert far.lab.sql("REFRESH RELATIONAL CACHE by_region")[0].result == "UNCHANGED"
     assert far.cache.damaged is None
 

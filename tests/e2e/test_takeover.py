@@ -149,7 +149,7 @@ def make_stage(
     frame = spark.createDataFrame(rows, "region string, amount bigint")
     frame.write.format("delta").save(str(folder / "sales"))
     store = stack.enter_context(open_metastore(url))
-    _, token = store.writer.create_token("ann", Role.OPERATOR)
+    _, token = store.tokens.create("ann", Role.OPERATOR)
     init = [f"CREATE TABLE sales USING delta LOCATION '{folder / 'sales'}'"]
     pair = []
     for name in ("one", "two"):
@@ -202,9 +202,9 @@ def tell_the_story(stage: Stage) -> None:
     rows, hit = stage.user.ask(QUERY)
     assert rows == last, "whatever happens to replicas, the rows are right"
     assert stage.until_hit(120) == last
-    cache = stage.store.reader.cache("default", "totals")
+    cache = stage.store.caches.named("default", "totals")
     assert cache is not None
-    runs = stage.store.reader.refreshes(cache.id)
+    runs = stage.store.refreshes.of(cache.id)
     lost = next(run for run in runs if run.id == refresh_id)
     assert lost.state is RunState.SUPERSEDED
     taken = next(run for run in runs if run.fencing_token == lost.fencing_token + 1)

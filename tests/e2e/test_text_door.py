@@ -172,7 +172,7 @@ def test_who_asks_and_under_which_settings(lab, door):
 def test_heads_by_spark_are_those_of_the_logs(lab):
     lab.cache(CUBE)
     with open_metastore(lab.url) as store:
-        seeds = store.reader.base_tables()
+        seeds = store.tables.noted()
     spark = SparkHeads(lambda: lab.plain)
     until = time.monotonic() + 30
     while not spark.look(seeds) and time.monotonic() < until:

@@ -89,7 +89,7 @@ def logged(lab: Any) -> list[Any]:
     """The decisions that were logged, the oldest first."""
     api._of(lab.spark).session.feed.flush_log()
     with lab.metastore() as store:
-        return list(reversed(store.reader.decisions(limit=100)))
+        return list(reversed(store.decisions.latest(limit=100)))
 
 
 def parts(explanation: Any) -> list[Any]:

@@ -58,7 +58,7 @@ def test_a_refresh_moves_the_snapshot_on(lab):
     way, reason, state = mode(lab)
     assert (way, state) == ("UNCHANGED", "UNCHANGED") and "1 commit without data change" in reason
     with lab.metastore() as store:
-        [table] = store.reader.published(store.reader.caches()[0].id).tables
+        [table] = store.snapshots.published(store.caches.all()[0].id).tables
     now = lab.plain.sql("DESCRIBE HISTORY sales LIMIT 1").first().version
     assert table.version == now
     lab.hit(TOTALS)

@@ -27,7 +27,7 @@ def status(lab) -> str:
 
 def run_of(lab):
     with lab.metastore() as store:
-        return store.reader.refreshes(store.reader.caches()[0].id, limit=1)[0]
+        return store.refreshes.of(store.caches.all()[0].id, limit=1)[0]
 
 
 def test_the_way_and_its_cost_are_noted_down_and_told(lab) -> None:
@@ -174,7 +174,7 @@ def test_the_switch_of_one_cache(lab) -> None:
     create = lab.sql("SHOW CREATE RELATIONAL CACHE r")[0][0]
     assert "'cachemgr.freshHits' = 'false'" in create
     with lab.metastore() as store:
-        place = store.reader.caches()[0].location
+        place = store.caches.all()[0].location
     stored = lab.plain.sql(f"SHOW TBLPROPERTIES delta.`{place}`").collect()
     assert {row.key for row in stored} >= {"team"}
     assert not [row.key for row in stored if row.key.startswith("cachemgr")]

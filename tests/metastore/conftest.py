@@ -9,6 +9,7 @@ import pytest
 
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
+from tests.worlds.records import cache_of
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -33,12 +34,12 @@ def make_cache(name: str = "Cube", **changed) -> CacheRecord:
         "location": f"/caches/{name}",
         "columns": (ColumnRecord("one", "int", False),),
     }
-    return CacheRecord(**{**values, **changed})
+    return cache_of(**{**values, **changed})
 
 
 @pytest.fixture
 def cache(store: Metastore, now: datetime) -> CacheRecord:
-    return store.writer.create_cache(make_cache(), now=now)
+    return store.caches.create(make_cache(), now=now)
 
 
 @pytest.fixture

@@ -9,21 +9,21 @@ from sqlalchemy import text
 
 from cachemgr.errors import ConfigurationError, NotFoundError
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 from cachemgr.roles import Role
 
 
 def test_a_token_says_who_and_what(store):
-    assert not store.reader.has_tokens()
-    record, token = store.writer.create_token(" ann ", Role.OPERATOR)
+    assert not store.tokens.has_any()
+    record, token = store.tokens.create(" ann ", Role.OPERATOR)
     assert (record.principal, record.role, record.expires_at) == ("ann", Role.OPERATOR, None)
-    assert store.reader.bearer(token) == record
-    assert store.reader.tokens() == (record,) and store.reader.has_tokens()
+    assert store.tokens.bearer(token) == record
+    assert store.tokens.all() == (record,) and store.tokens.has_any()
 
 
 def test_only_a_digest_is_stored(store):
-    _, token = store.writer.create_token("ann", Role.VIEWER)
+    _, token = store.tokens.create("ann", Role.VIEWER)
     secret = token.split("_")[2]
     with store.engine.connect() as connection:
         rows = repr(connection.execute(text("SELECT * FROM tokens")).all())
@@ -32,7 +32,7 @@ def test_only_a_digest_is_stored(store):
 
 @pytest.mark.parametrize("change", ["secret", "id", "prefix", "none", "more"])
 def test_what_is_no_token(store, change):
-    record, token = store.writer.create_token("ann", Role.ADMIN)
+    record, token = store.tokens.create("ann", Role.ADMIN)
     prefix, _, secret = token.split("_")
     wrong = {
         "secret": f"{prefix}_{record.id}_{'0' * 48}",
@@ -41,32 +41,32 @@ def test_what_is_no_token(store, change):
         "none": "",
         "more": token + "_1",
     }[change]
-    assert store.reader.bearer(wrong) is None
+    assert store.tokens.bearer(wrong) is None
 
 
 def test_an_expired_token(store):
-    _, token = store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(hours=1))
-    assert store.reader.bearer(token) is not None
+    _, token = store.tokens.create("ann", Role.ADMIN, expires_in=timedelta(hours=1))
+    assert store.tokens.bearer(token) is not None
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE tokens SET expires_at = created_at"))
-    assert store.reader.bearer(token) is None and not store.reader.has_tokens()
+    assert store.tokens.bearer(token) is None and not store.tokens.has_any()
 
 
 def test_a_revoked_token(store):
-    record, token = store.writer.create_token("ann", Role.ADMIN)
-    revoked = store.writer.revoke_token(record.id)
+    record, token = store.tokens.create("ann", Role.ADMIN)
+    revoked = store.tokens.revoke(record.id)
     assert revoked.revoked_at is not None
-    assert store.reader.bearer(token) is None and not store.reader.has_tokens()
-    assert store.writer.revoke_token(record.id) == revoked
+    assert store.tokens.bearer(token) is None and not store.tokens.has_any()
+    assert store.tokens.revoke(record.id) == revoked
     with pytest.raises(NotFoundError):
-        store.writer.revoke_token("nothing")
+        store.tokens.revoke("nothing")
 
 
 def test_tokens_that_make_no_sense(store):
     with pytest.raises(ConfigurationError):
-        store.writer.create_token("  ", Role.ADMIN)
+        store.tokens.create("  ", Role.ADMIN)
     with pytest.raises(ConfigurationError):
-        store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(0))
+        store.tokens.create("ann", Role.ADMIN, expires_in=timedelta(0))
 
 
 def test_roles_cover_those_below():
@@ -75,63 +75,61 @@ def test_roles_cover_those_below():
 
 
 def test_a_repeated_request_is_answered_as_before(store, metastore_url):
-    writer = store.writer
-    assert writer.begin_request("ann", "k", "r1") == Repeated(True)
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(True)
     with open_metastore(metastore_url) as other:
-        assert other.writer.begin_request("ann", "k", "r1") == Repeated(False, True)
-    writer.end_request("ann", "k", 201, {"id": "x"})
-    assert writer.begin_request("ann", "k", "r1") == Repeated(False, True, 201, {"id": "x"})
-    assert not writer.begin_request("ann", "k", "r2").same
-    assert writer.begin_request("bob", "k", "r1").is_new, "keys are a principal's own"
-    writer.end_request("ann", "k", None, None)
-    assert writer.begin_request("ann", "k", "r1").is_new
+        assert other.idempotency.begin("ann", "k", "r1") == Repeated(False, True)
+    store.idempotency.end("ann", "k", 201, {"id": "x"})
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(False, True, 201, {"id": "x"})
+    assert not store.idempotency.begin("ann", "k", "r2").same
+    assert store.idempotency.begin("bob", "k", "r1").is_new, "keys are a principal's own"
+    store.idempotency.end("ann", "k", None, None)
+    assert store.idempotency.begin("ann", "k", "r1").is_new
 
 
 def test_a_request_that_was_cut_off_may_be_carried_out_again(store):
-    writer = store.writer
-    writer.begin_request("ann", "k", "r1")
+    store.idempotency.begin("ann", "k", "r1")
     old = text("UPDATE idempotency_keys SET created_at = :at")
 
     def age(seconds: float) -> None:
         with store.engine.begin() as connection:
-            moment = store.reader.now() - timedelta(seconds=seconds)
+            moment = store.clock.now() - timedelta(seconds=seconds)
             connection.execute(old, {"at": moment.strftime("%Y-%m-%d %H:%M:%S.%f")})
 
     age(KEY_ABANDONED_SECONDS - 5)
-    assert writer.begin_request("ann", "k", "r1") == Repeated(False)
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(False)
     age(KEY_ABANDONED_SECONDS + 5)
-    writer.keep_request("ann", "k")
-    assert writer.begin_request("ann", "k", "r1") == Repeated(False), "somebody works on it"
+    store.idempotency.keep("ann", "k")
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(False), "somebody works on it"
     age(KEY_ABANDONED_SECONDS + 5)
-    assert not writer.begin_request("ann", "k", "r2").same
-    assert writer.begin_request("ann", "k", "r1") == Repeated(True, again=True)
-    assert writer.begin_request("ann", "k", "r1") == Repeated(False), "one takes it over"
-    writer.end_request("ann", "k", 201, None)
+    assert not store.idempotency.begin("ann", "k", "r2").same
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(True, again=True)
+    assert store.idempotency.begin("ann", "k", "r1") == Repeated(False), "one takes it over"
+    store.idempotency.end("ann", "k", 201, None)
     age(KEY_ABANDONED_SECONDS + 5)
-    assert writer.begin_request("ann", "k", "r1").status == 201, "an answer is not abandoned"
+    assert store.idempotency.begin("ann", "k", "r1").status == 201, "an answer is not abandoned"
 
 
 def test_keys_are_forgotten_after_a_day(store):
-    store.writer.begin_request("ann", "k", "r1")
+    store.idempotency.begin("ann", "k", "r1")
     with store.engine.begin() as connection:
         old = text("UPDATE idempotency_keys SET created_at = '2020-01-01 00:00:00'")
         connection.execute(old)
-    assert store.writer.begin_request("ann", "k", "r2").is_new
+    assert store.idempotency.begin("ann", "k", "r2").is_new
 
 
 def test_restricted_tables_are_kept_by_place_and_move_the_revision(store):
-    before = store.reader.revision()
-    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id-1", by="root")
-    assert store.reader.restricted_tables() == (mark,)
-    assert store.reader.registry(before).restricted == (mark,)
-    assert store.reader.revision() == before + 1
-    again = store.writer.restrict_table("hr.salaries", "file:/pay", "id-2", by="ann")
+    before = store.registry.revision()
+    mark = store.tables.restrict("hr.pay", "file:/pay", "id-1", by="root")
+    assert store.tables.restricted() == (mark,)
+    assert store.registry.state(before).restricted == (mark,)
+    assert store.registry.revision() == before + 1
+    again = store.tables.restrict("hr.salaries", "file:/pay", "id-2", by="ann")
     assert (again.name, again.table_id, again.restricted_by) == ("hr.salaries", "id-2", "ann")
-    assert store.reader.restricted_tables() == (mark, again), "another table at that place"
-    renamed = store.writer.restrict_table("hr.wages", "file:/pay", "id-1", by="ann")
+    assert store.tables.restricted() == (mark, again), "another table at that place"
+    renamed = store.tables.restrict("hr.wages", "file:/pay", "id-1", by="ann")
     assert (renamed.id, renamed.name, renamed.restricted_by) == (mark.id, "hr.wages", "root")
     for one in (renamed, again):
-        assert store.writer.unrestrict_table(one.id) == one
-    assert store.reader.restricted_tables() == () and store.reader.revision() == before + 5
+        assert store.tables.unrestrict(one.id) == one
+    assert store.tables.restricted() == () and store.registry.revision() == before + 5
     with pytest.raises(NotFoundError, match="SHOW RESTRICTED BASE TABLES"):
-        store.writer.unrestrict_table(mark.id)
+        store.tables.unrestrict(mark.id)

@@ -92,7 +92,7 @@ def test_an_empty_file_becomes_a_metastore(tmp_path):
     path = tmp_path / "m.db"
     path.touch()
     with open_metastore(f"sqlite:///{path}") as store:
-        assert store.reader.caches() == ()
+        assert store.caches.all() == ()
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
@@ -104,7 +104,7 @@ def test_a_relative_path_is_that_of_the_moment_of_opening(tmp_path, monkeypatch)
         (tmp_path / "other").mkdir()
         monkeypatch.chdir(tmp_path / "other")
         store.engine.dispose()
-        assert store.reader.caches() == ()
+        assert store.caches.all() == ()
         assert store.url == f"sqlite:///{tmp_path}/m.db"
     assert list((tmp_path / "other").iterdir()) == []
 

@@ -12,29 +12,29 @@ SALES = TableAt("default.sales", "file:/w/sales", "id-1", 3, 1_000, columns='{"f
 
 
 def test_the_newest_note_counts(store):
-    before = store.reader.revision()
-    assert store.writer.note_tables([SALES]) == 1
-    assert store.reader.base_tables() == (SALES,) and store.reader.revision() == before + 1
-    assert store.writer.note_tables([replace(SALES, version=2, columns="older")]) == 0
+    before = store.registry.revision()
+    assert store.tables.note([SALES]) == 1
+    assert store.tables.noted() == (SALES,) and store.registry.revision() == before + 1
+    assert store.tables.note([replace(SALES, version=2, columns="older")]) == 0
     later = replace(SALES, version=4, timestamp_ms=2_000)
-    assert store.writer.note_tables([later]) == 0, "no news: the columns are the same"
-    assert store.reader.base_tables() == (later,) and store.reader.revision() == before + 1
+    assert store.tables.note([later]) == 0, "no news: the columns are the same"
+    assert store.tables.noted() == (later,) and store.registry.revision() == before + 1
     wider = replace(later, version=5, columns='{"fields":[1]}')
-    assert store.writer.note_tables([wider]) == 1
-    assert store.reader.base_tables() == (wider,) and store.reader.revision() == before + 2
+    assert store.tables.note([wider]) == 1
+    assert store.tables.noted() == (wider,) and store.registry.revision() == before + 2
 
 
 def test_a_table_that_was_created_again(store):
-    store.writer.note_tables([SALES])
+    store.tables.note([SALES])
     again = replace(SALES, table_id="id-2", version=0)
-    assert store.writer.note_tables([again]) == 1
-    assert store.reader.base_tables() == (again,)
+    assert store.tables.note([again]) == 1
+    assert store.tables.noted() == (again,)
 
 
 def test_one_place_under_two_names(store):
     other = replace(SALES, name="archive.sales")
-    assert store.writer.note_tables([SALES, other]) == 2
-    assert {t.name for t in store.reader.base_tables()} == {"default.sales", "archive.sales"}
+    assert store.tables.note([SALES, other]) == 2
+    assert {t.name for t in store.tables.noted()} == {"default.sales", "archive.sales"}
 
 
 def test_many_note_the_same_at_once(store, metastore_url):
@@ -44,7 +44,7 @@ def test_many_note_the_same_at_once(store, metastore_url):
     def note(order: int) -> None:
         try:
             with open_metastore(metastore_url) as mine:
-                mine.writer.note_tables(tables[::order])
+                mine.tables.note(tables[::order])
         except BaseException as error:
             failures.append(error)
 
@@ -54,4 +54,4 @@ def test_many_note_the_same_at_once(store, metastore_url):
     for thread in threads:
         thread.join(60)
     assert not failures
-    assert store.reader.base_tables() == tuple(sorted(tables, key=lambda t: t.location))
+    assert store.tables.noted() == tuple(sorted(tables, key=lambda t: t.location))

@@ -13,7 +13,7 @@ from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import differences, look
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.dump import GAP, CacheDump
+from cachemgr.metastore.dumps import GAP, CacheDump
 from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -24,12 +24,13 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.vocabulary import RunState
+from tests.worlds.records import cache_of
 
 SALES = TableAt("default.sales", "/t", "id", 7, 8, columns='{"fields":[]}')
 
 
 def make(store, name: str, location: str = "/caches", **changed) -> CacheRecord:
-    record = CacheRecord(
+    record = cache_of(
         namespace="default",
         name=name,
         definition="SELECT …",
@@ -39,16 +40,16 @@ def make(store, name: str, location: str = "/caches", **changed) -> CacheRecord:
         properties={"k": "v"},
         **changed,
     )
-    return store.writer.create_cache(record, now=store.reader.now())
+    return store.caches.create(record, now=store.clock.now())
 
 
 def refresh(store, cache, version: int, plan=None):
-    run = store.writer.start_refresh(
+    run = store.refreshes.start(
         cache.id, "me", now=None, lease_seconds=60, mode="FULL", reason="asked"
     )
-    number = store.writer.next_commit_number(cache.id)
-    store.writer.update_refresh(run.id, run.fencing_token, commit_number=number)
-    return store.writer.publish_refresh(
+    number = store.commit_numbers.next(cache.id)
+    store.refreshes.update(run.id, run.fencing_token, commit_number=number)
+    return store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(
@@ -70,7 +71,7 @@ def again(dumped, url: str):
         CacheDump(d.revision, d.location, json.loads(json.dumps(d.rows))) for d in dumped.caches
     ]
     shared = json.loads(json.dumps(dumped.shared))
-    store.writer.restore(caches, shared, dumped.revision)
+    store.dumps.restore(caches, shared, dumped.revision)
     return store
 
 
@@ -80,8 +81,8 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         other = make(store, "dropped")
         for version in range(3):
             refresh(store, cache, version, plan={"v": version})
-        store.writer.grant(cache.id, "ann")
-        store.writer.drop_cache(other.id, now=store.reader.now())
+        store.grants.add(cache.id, "ann")
+        store.caches.drop(other.id, now=store.clock.now())
         side = JoinSide("t", "/t", "id")
         join = JoinRecord(
             "j",
@@ -92,28 +93,28 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
             validated_versions={"/t": BaseState("id", 7, "txn:a", 8)},
             validated_under={"spark.sql.ansi.enabled": "true"},
         )
-        store.writer.create_join(join, now=store.reader.now())
-        store.writer.restrict_table("t", "/t", "id", by="ann")
-        store.writer.note_tables([SALES])
-        before = store.reader.dump()
-        known = store.reader.cache_by_id(cache.id), store.reader.published(cache.id)
-        token, revision = store.reader.lease(cache.id).token, store.reader.revision()
+        store.joins.create(join, now=store.clock.now())
+        store.tables.restrict("t", "/t", "id", by="ann")
+        store.tables.note([SALES])
+        before = store.dumps.take()
+        known = store.caches.get(cache.id), store.snapshots.published(cache.id)
+        token, revision = store.refreshes.lease(cache.id).token, store.registry.revision()
     with again(before, f"sqlite:///{tmp_path / 'again.db'}") as store:
-        found = store.reader.cache_by_id(cache.id)
+        found = store.caches.get(cache.id)
         assert found.revision > revision
         same = {f: getattr(found, f) for f in vars(found) if f != "revision"}
         assert same == {f: getattr(known[0], f) for f in same}
-        assert store.reader.published(cache.id) == known[1]
-        assert store.reader.grants(cache.id) == ("ann",)
-        assert store.reader.cache_by_id(other.id).dropped_at is not None
-        [join] = store.reader.joins()
+        assert store.snapshots.published(cache.id) == known[1]
+        assert store.grants.of(cache.id) == ("ann",)
+        assert store.caches.get(other.id).dropped_at is not None
+        [join] = store.joins.all()
         assert join.validated_versions == {"/t": BaseState("id", 7, "txn:a", 8)}
         assert join.validated_under == {"spark.sql.ansi.enabled": "true"}
-        assert [m.location for m in store.reader.restricted_tables()] == ["/t"]
-        assert store.reader.base_tables() == (SALES,)
-        assert [r.cache_version for r in store.reader.refreshes(cache.id)] == [2, 1, 0]
-        assert store.reader.lease(cache.id).token >= token + GAP
-        assert store.writer.next_commit_number(cache.id) > 3 + GAP
+        assert [m.location for m in store.tables.restricted()] == ["/t"]
+        assert store.tables.noted() == (SALES,)
+        assert [r.cache_version for r in store.refreshes.of(cache.id)] == [2, 1, 0]
+        assert store.refreshes.lease(cache.id).token >= token + GAP
+        assert store.commit_numbers.next(cache.id) > 3 + GAP
         after = refresh(store, cache, 9)
         assert after.fencing_token > token + GAP and after.state is RunState.PUBLISHED
 
@@ -121,39 +122,39 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
 def test_a_run_that_was_under_way_is_over(metastore_url, tmp_path):
     with open_metastore(metastore_url) as store:
         cache = make(store, "cube")
-        store.writer.start_refresh(
+        store.refreshes.start(
             cache.id, "me", now=None, lease_seconds=60, mode="FULL", reason="asked"
         )
-        dumped = store.reader.dump()
+        dumped = store.dumps.take()
     with again(dumped, f"sqlite:///{tmp_path / 'again.db'}") as store:
-        (run,) = store.reader.refreshes(cache.id)
+        (run,) = store.refreshes.of(cache.id)
         assert run.state is RunState.SUPERSEDED and "lost" in run.error
-        assert store.reader.lease(cache.id).holder is None
+        assert store.refreshes.lease(cache.id).holder is None
 
 
 def test_only_what_changed_and_no_more_runs_than_needed(store):
     cube, _ = make(store, "cube"), make(store, "other")
-    since = store.reader.revision()
-    assert store.reader.dump(since).caches == ()
+    since = store.registry.revision()
+    assert store.dumps.take(since).caches == ()
     for version in range(RUNS_KEPT + 5):
         refresh(store, cube, version)
-    (dump,) = store.reader.dump(since).caches
+    (dump,) = store.dumps.take(since).caches
     assert dump.cache["id"] == cube.id and len(dump.rows["refresh_runs"]) == RUNS_KEPT
     assert dump.published["cache_version"] == RUNS_KEPT + 4
 
 
 def test_a_metastore_with_caches_is_not_overwritten(store):
     make(store, "cube")
-    before = store.reader.dump()
+    before = store.dumps.take()
     with pytest.raises(MetastoreError) as caught:
-        store.writer.restore(before.caches, before.shared, before.revision)
+        store.dumps.restore(before.caches, before.shared, before.revision)
     assert caught.value.code == "METASTORE_NOT_EMPTY"
-    assert store.reader.dump() == before
+    assert store.dumps.take() == before
 
 
 def test_a_dump_of_another_release_is_refused(store, tmp_path):
     make(store, "cube")
-    dumped = store.reader.dump()
+    dumped = store.dumps.take()
     del dumped.caches[0].rows["caches"][0]["definition"]
     with pytest.raises(MetastoreError) as caught:
         again(dumped, f"sqlite:///{tmp_path / 'again.db'}")
@@ -170,7 +171,7 @@ def test_each_change_leaves_one_record(store, tmp_path):
     cube = make(store, "cube", str(tmp_path))
     folder = tmp_path / FOLDER / "cube"
     (first,) = folder.iterdir()
-    store.writer.grant(cube.id, "ann")
+    store.grants.add(cube.id, "ann")
     (second,) = folder.iterdir()
     assert second.name > first.name and '"ann"' in second.read_text()
     make(store, "elsewhere", "s3a://bucket/caches")  # left to those who reach it
@@ -180,16 +181,16 @@ def test_each_change_leaves_one_record(store, tmp_path):
 def test_base_tables_that_only_moved_on_are_not_written_again(store, tmp_path):
     keep_journal(store, str(tmp_path))
     cube = make(store, "cube", str(tmp_path))
-    store.writer.note_tables([SALES])
+    store.tables.note([SALES])
 
     def shared() -> list[str]:
         return [p.name for p in (tmp_path / FOLDER).glob("shared-*/*")]
 
     before = shared()
-    store.writer.note_tables([replace(SALES, version=8)])
-    store.writer.grant(cube.id, "ann")
+    store.tables.note([replace(SALES, version=8)])
+    store.grants.add(cube.id, "ann")
     assert shared() == before
-    store.writer.note_tables([replace(SALES, version=9, columns='{"fields":[1]}')])
+    store.tables.note([replace(SALES, version=9, columns='{"fields":[1]}')])
     assert shared() > before and len(shared()) == 1
 
 
@@ -199,10 +200,7 @@ def test_a_record_that_cannot_be_written_costs_no_change(store, tmp_path):
     cube = make(store, "cube", str(tmp_path))
     (tmp_path / FOLDER).unlink()
     make(store, "other", str(tmp_path))
-    assert (
-        names(tmp_path) == ["cube", "other", "shared"]
-        and store.reader.cache_by_id(cube.id) is not None
-    )
+    assert names(tmp_path) == ["cube", "other", "shared"] and store.caches.get(cube.id) is not None
 
 
 def warned(caplog) -> list[str]:
@@ -218,7 +216,7 @@ def test_a_cache_whose_record_cannot_be_written_keeps_back_no_other(store, tmp_p
     folder = good_root / FOLDER / "good"
     (before,) = folder.iterdir()
     for user in ("ann", "bob"):
-        store.writer.grant(good.id, user)
+        store.grants.add(good.id, user)
     later = make(store, "later", str(good_root))
     (record,) = folder.iterdir()
     assert record.name > before.name and '"bob"' in record.read_text()
@@ -227,9 +225,9 @@ def test_a_cache_whose_record_cannot_be_written_keeps_back_no_other(store, tmp_p
     assert "default.bad" in said and str(bad_root) in said and "[Errno" in said
     # it can be written now: with the next change of any cache, and once
     bad_root.unlink()
-    store.writer.grant(later.id, "ann")
+    store.grants.add(later.id, "ann")
     assert [p.name for p in (bad_root / FOLDER).iterdir()] == ["bad"]
-    assert len(warned(caplog)) == 1 and store.reader.cache_by_id(bad.id) is not None
+    assert len(warned(caplog)) == 1 and store.caches.get(bad.id) is not None
 
 
 def test_a_late_record_is_written_by_a_later_look(store, tmp_path, monkeypatch):
@@ -250,8 +248,8 @@ def test_a_dropped_cache_without_a_record_is_no_obstacle(store, tmp_path, caplog
     root.write_text("in the way")
     keep_journal(store, str(own))
     good, bad = make(store, "good", str(own)), make(store, "bad", str(root))
-    store.writer.drop_cache(bad.id, now=store.reader.now())
-    store.writer.grant(good.id, "ann")
+    store.caches.drop(bad.id, now=store.clock.now())
+    store.grants.add(good.id, "ann")
     assert len(warned(caplog)) == 1
     assert differences(store, [str(own)], lambda root: LocalFiles()) == []
 
@@ -262,7 +260,7 @@ def test_a_dropped_cache_that_left_a_record_is_written_once_it_can_be(store, tmp
     cube = make(store, "cube", str(root))
     root.rename(tmp_path / "away")
     root.write_text("in the way")
-    store.writer.drop_cache(cube.id, now=store.reader.now())
+    store.caches.drop(cube.id, now=store.clock.now())
     root.unlink()
     (tmp_path / "away").rename(root)
     make(store, "other", str(tmp_path / "own"))

@@ -35,7 +35,7 @@ def test_a_new_metastore_is_its_owners_alone_whatever_the_umask(tmp_path: Path, 
     try:
         url = f"sqlite:///{tmp_path}/m.db"
         with sole_process(url), open_metastore(url) as store:
-            store.writer.create_token("ann", Role.VIEWER)
+            store.tokens.create("ann", Role.VIEWER)
             found = modes(tmp_path)
         assert {"m.db", "m.db-wal", "m.db-shm", "m.db.process"} <= found.keys()
         assert set(found.values()) == {"0o600"}, found
@@ -68,7 +68,7 @@ def test_one_that_is_found_wider_is_tightened_and_said(
             os.chmod(tmp_path / name, mode)
         with open_metastore(url):
             assert set(modes(tmp_path).values()) == {oct(wanted)}
-        assert store.reader.revision() is not None
+        assert store.registry.revision() is not None
     told = [r.message for r in caplog.records if "could be read by others" in r.message]
     assert bool(told) == (mode != wanted)
     assert len(told) == len(set(told))
@@ -79,7 +79,7 @@ def test_a_named_group_shares_it(tmp_path: Path) -> None:
     group = next(g for g in grp.getgrall() if g.gr_gid not in (0, os.getegid()))
     url = f"sqlite:///{tmp_path}/m.db"
     with sole_process(url), open_metastore(url, group=group.gr_name) as store:
-        store.writer.create_token("ann", Role.VIEWER)
+        store.tokens.create("ann", Role.VIEWER)
         found = modes(tmp_path)
     assert found["m.db"] == found["m.db-wal"] == "0o660"
     assert (tmp_path / "m.db").stat().st_gid == group.gr_gid

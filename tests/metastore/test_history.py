@@ -19,21 +19,19 @@ TABLE = SnapshotTableRecord("t", "/t", "id", 7, 8)
 
 
 def refresh(store, cache, at, publish=True):
-    run = store.writer.start_refresh(
-        cache.id, "me", now=at, lease_seconds=60, mode="FULL", reason="due"
-    )
+    run = store.refreshes.start(cache.id, "me", now=at, lease_seconds=60, mode="FULL", reason="due")
     if publish:
-        return store.writer.publish_refresh(
+        return store.refreshes.publish(
             run.id,
             run.fencing_token,
             Publication(cache_version=1, rows=1, bytes=1, tables=[TABLE]),
             now=at + timedelta(seconds=2),
         )
-    return store.writer.finish_unchanged(run.id, run.fencing_token, now=at)
+    return store.refreshes.finish_unchanged(run.id, run.fencing_token, now=at)
 
 
 def ids(store, cache) -> list[str]:
-    return [run.id for run in store.reader.refreshes(cache.id, limit=10_000)]
+    return [run.id for run in store.refreshes.of(cache.id, limit=10_000)]
 
 
 def fill(store, cache, now, runs: int, state=RunState.UNCHANGED) -> None:
@@ -57,40 +55,40 @@ def test_the_last_runs_and_the_published_one_stay(store, cache, new_cache, now):
         refresh(store, cache, now + timedelta(hours=n), publish=False)
         for n in range(1, RUNS_KEPT + 5)
     ]
-    few = store.writer.create_cache(new_cache("few"), now=now)
+    few = store.caches.create(new_cache("few"), now=now)
     kept = refresh(store, few, now)
 
-    assert store.writer.prune_runs(now) == 0
-    assert store.writer.prune_runs(now + timedelta(days=365)) == 4
+    assert store.refreshes.prune(now) == 0
+    assert store.refreshes.prune(now + timedelta(days=365)) == 4
     assert ids(store, cache) == [r.id for r in reversed(later[4:])] + [served.id]
-    assert store.reader.published(cache.id).tables == (TABLE,)
+    assert store.snapshots.published(cache.id).tables == (TABLE,)
     assert ids(store, few) == [kept.id]
-    assert store.writer.prune_runs(now + timedelta(days=365)) == 0
+    assert store.refreshes.prune(now + timedelta(days=365)) == 0
 
 
 def test_only_those_of_before_the_moment_with_their_snapshots(store, cache, now):
     runs = [refresh(store, cache, now + timedelta(hours=n)) for n in range(RUNS_KEPT + 10)]
-    assert store.writer.prune_runs(runs[3].started_at) == 3
+    assert store.refreshes.prune(runs[3].started_at) == 3
     assert ids(store, cache) == [r.id for r in reversed(runs[3:])]
-    assert store.reader.snapshots([r.id for r in runs[:3]]) == {}
+    assert store.snapshots.by_ids([r.id for r in runs[:3]]) == {}
     with store.engine.connect() as connection:
         assert connection.scalar(text("SELECT COUNT(*) FROM snapshot_tables")) == RUNS_KEPT + 7
 
 
 def test_what_runs_stays(store, cache, now):
-    running = store.writer.start_refresh(
+    running = store.refreshes.start(
         cache.id, "me", now=now - timedelta(days=9), lease_seconds=60, mode="FULL", reason="due"
     )
     fill(store, cache, now, RUNS_KEPT + 1)
-    assert store.writer.prune_runs(now) == 1
+    assert store.refreshes.prune(now) == 1
     assert running.id in ids(store, cache)
 
 
 def test_in_portions(store, cache, new_cache, now):
-    other = store.writer.create_cache(new_cache("other"), now=now)
+    other = store.caches.create(new_cache("other"), now=now)
     for each in (cache, other):
         fill(store, each, now, RUNS_KEPT + 8)
-    assert [store.writer.prune_runs(now, limit=5) for _ in range(5)] == [5, 5, 5, 1, 0]
+    assert [store.refreshes.prune(now, limit=5) for _ in range(5)] == [5, 5, 5, 1, 0]
     assert len(ids(store, cache)) == len(ids(store, other)) == RUNS_KEPT
 
 
@@ -98,10 +96,10 @@ def test_decisions_in_portions(store, now):
     made = [
         DecisionRecord(now + timedelta(minutes=n), "s", f"q{n}", Outcome.MISS) for n in range(9)
     ]
-    store.writer.log_decisions(made)
+    store.decisions.log(made)
     until = now + timedelta(minutes=7)
-    assert [store.writer.prune_decisions(until, limit=4) for _ in range(3)] == [4, 3, 0]
-    assert [d.query_hash for d in store.reader.decisions()] == ["q8", "q7"]
+    assert [store.decisions.prune(until, limit=4) for _ in range(3)] == [4, 3, 0]
+    assert [d.query_hash for d in store.decisions.latest()] == ["q8", "q7"]
 
 
 def test_two_replicas_at_once(store, cache, now):
@@ -109,7 +107,7 @@ def test_two_replicas_at_once(store, cache, now):
     deleted: list[int] = []
 
     def prune() -> None:
-        while found := store.writer.prune_runs(now, limit=50):
+        while found := store.refreshes.prune(now, limit=50):
             deleted.append(found)
 
     threads = [threading.Thread(target=prune) for _ in range(3)]
@@ -117,14 +115,14 @@ def test_two_replicas_at_once(store, cache, now):
         thread.start()
     for thread in threads:
         thread.join()
-    store.writer.prune_runs(now)
+    store.refreshes.prune(now)
     assert len(ids(store, cache)) == RUNS_KEPT and sum(deleted) <= 480
 
 
 def test_a_process_keeps_house(store, cache, monkeypatch):
-    now = store.reader.now()
+    now = store.clock.now()
     fill(store, cache, now - timedelta(days=3), RUNS_KEPT + 30)
-    store.writer.log_decisions([DecisionRecord(now - timedelta(days=3), "s", "q", Outcome.MISS)])
+    store.decisions.log([DecisionRecord(now - timedelta(days=3), "s", "q", Outcome.MISS)])
     assert forget_the_past(store, 4) == 0
     over = threading.Event()
 
@@ -137,7 +135,7 @@ def test_a_process_keeps_house(store, cache, monkeypatch):
     process.start()
     assert over.wait(30)
     process.stop(0)
-    assert len(ids(store, cache)) == RUNS_KEPT and store.reader.decisions() == ()
+    assert len(ids(store, cache)) == RUNS_KEPT and store.decisions.latest() == ()
 
 
 def test_the_last_runs_are_the_schedules(store, cache, new_cache, now):
@@ -146,19 +144,19 @@ def test_the_last_runs_are_the_schedules(store, cache, new_cache, now):
     for hour in range(1, 4):
         refresh(store, cache, now + timedelta(hours=hour))
         last = refresh(store, cache, now + timedelta(hours=hour, minutes=1), publish=False)
-    never = store.writer.create_cache(new_cache("never"), now=now)
-    found = {s.cache.id: s for s in store.reader.schedules()}
+    never = store.caches.create(new_cache("never"), now=now)
+    found = {s.cache.id: s for s in store.schedules.all()}
     assert found[cache.id].last.id == last.id and found[never.id].last is None
     assert found[cache.id].usual_seconds == 60, "the fifth last took a minute"
     assert slow.state is RunState.PUBLISHED and found[never.id].usual_seconds == 0
     refresh(store, cache, now + timedelta(hours=9))
-    assert store.reader.schedule(cache.id).usual_seconds == 2
+    assert store.schedules.of(cache.id).usual_seconds == 2
 
 
 @pytest.mark.parametrize("state", [RunState.UNCHANGED, RunState.PUBLISHED])
 def test_a_look_reads_no_more_runs_than_it_needs(store, new_cache, now, state):
     for number in range(4):
-        made = store.writer.create_cache(new_cache(f"c{number}"), now=now)
+        made = store.caches.create(new_cache(f"c{number}"), now=now)
         fill(store, made, now, 3000, state)
     asked: list[tuple[str, object]] = []
 
@@ -170,7 +168,7 @@ def test_a_look_reads_no_more_runs_than_it_needs(store, new_cache, now, state):
         connection.execute(text("ANALYZE"))
         connection.commit()
     event.listen(store.engine, "before_cursor_execute", note)
-    store.reader.schedules()
+    store.schedules.all()
     event.remove(store.engine, "before_cursor_execute", note)
     assert len(asked) == 2
     seen = 0.0

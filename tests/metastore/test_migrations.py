@@ -77,7 +77,7 @@ def test_tables_of_other_applications_are_left_alone(empty_metastore_url):
         empty_metastore_url, "CREATE TABLE orders (id INTEGER)", "INSERT INTO orders VALUES (7)"
     )
     with open_metastore(empty_metastore_url) as store:
-        assert store.reader.caches() == ()
+        assert store.caches.all() == ()
     migrate.check(empty_metastore_url)
     migrate.downgrade(empty_metastore_url, "base")
     assert contents(empty_metastore_url)["orders"] == ["(7,)"]
@@ -156,49 +156,47 @@ def test_not_created_unless_asked(empty_metastore_url):
     assert caught.value.code == "METASTORE_MISSING"
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url, create=False) as store:
-        assert store.reader.revision() == 0
+        assert store.registry.revision() == 0
 
 
 def test_joins_of_before_find_each_row_and_no_older_release_sees_another(empty_metastore_url, now):
     sides = (JoinSide("a", "file:/a", "ia"), JoinSide("b", "file:/b", "ib"))
     inner = JoinRecord("inner", "…", *sides, (("x", "y"),))
     with open_metastore(empty_metastore_url) as store:
-        store.writer.create_join(inner, now=now)
-        store.writer.create_join(replace(inner, name="left", id="l", finds_each=False), now=now)
-        assert [j.kind for j in store.reader.joins()] == ["INNER", "LEFT"]
+        store.joins.create(inner, now=now)
+        store.joins.create(replace(inner, name="left", id="l", finds_each=False), now=now)
+        assert [j.kind for j in store.joins.all()] == ["INNER", "LEFT"]
     migrate.downgrade(empty_metastore_url, "0011")
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
-        assert [(j.name, j.finds_each) for j in store.reader.joins()] == [("inner", True)]
+        assert [(j.name, j.finds_each) for j in store.joins.all()] == [("inner", True)]
 
 
 def test_what_refers_to_a_table_that_is_changed_stays(empty_metastore_url, new_cache, now):
     """SQLite makes a table anew to change it, and dropped what refers to the old one."""
     table = SnapshotTableRecord("s", "file:/s", "id", 1, 2, None)
     with open_metastore(empty_metastore_url) as store:
-        cache = store.writer.create_cache(new_cache(), now=now)
-        run = store.writer.start_refresh(
+        cache = store.caches.create(new_cache(), now=now)
+        run = store.refreshes.start(
             cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r"
         )
         told = Publication(cache_version=1, rows=1, bytes=1, tables=[table])
-        store.writer.publish_refresh(run.id, run.fencing_token, told, now=now)
+        store.refreshes.publish(run.id, run.fencing_token, told, now=now)
     migrate.downgrade(empty_metastore_url, "0001")
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
-        (kept,) = store.reader.published(cache.id).tables
+        (kept,) = store.snapshots.published(cache.id).tables
         assert (kept.location, kept.version) == ("file:/s", 1)
 
 
 def test_caches_from_before_the_queue_get_a_schedule(empty_metastore_url, new_cache, now):
     with open_metastore(empty_metastore_url) as store:
-        cache = store.writer.create_cache(new_cache(), now=now)
-        store.writer.start_refresh(
-            cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r"
-        )
+        cache = store.caches.create(new_cache(), now=now)
+        store.refreshes.start(cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r")
     migrate.downgrade(empty_metastore_url, "0001")
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
-        (found,) = store.reader.schedules()
+        (found,) = store.schedules.all()
         assert (found.cache.id, found.failures, found.busy) == (cache.id, 0, True)
         assert found.last.origin == "STATEMENT" and not found.last.cancel_requested
 
@@ -215,26 +213,26 @@ def test_caches_that_paused_for_other_columns_try_again(
     empty_metastore_url, new_cache, now, because, resumes
 ):
     with open_metastore(empty_metastore_url) as store:
-        cache = store.writer.create_cache(new_cache(), now=now)
-        by_hand = store.writer.create_cache(new_cache("other"), now=now)
-        store.writer.update_cache(by_hand.id, by_hand.version, now=now, paused=True)
-        store.writer.note_failure(cache.id, failures=1, retry_at=None, paused_because=because)
-        before = store.reader.revision()
+        cache = store.caches.create(new_cache(), now=now)
+        by_hand = store.caches.create(new_cache("other"), now=now)
+        store.caches.update(by_hand.id, by_hand.version, now=now, paused=True)
+        store.schedules.note_failure(cache.id, failures=1, retry_at=None, paused_because=because)
+        before = store.registry.revision()
     migrate.downgrade(empty_metastore_url, "0012")
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
-        assert store.reader.cache_by_id(by_hand.id).paused
-        found = store.reader.schedule(cache.id)
+        assert store.caches.get(by_hand.id).paused
+        found = store.schedules.of(cache.id)
         assert found.cache.paused is not resumes
         assert (found.paused_because is None, found.retry_at is not None) == (resumes, resumes)
-        assert (store.reader.revision() > before) is resumes
+        assert (store.registry.revision() > before) is resumes
 
 
 def test_an_older_release_has_one_mark_a_place(empty_metastore_url):
     with open_metastore(empty_metastore_url) as store:
-        first = store.writer.restrict_table("hr.pay", "file:/pay", "id-1", by="root")
-        store.writer.restrict_table("hr.pay", "file:/pay", "id-2", by="root")
+        first = store.tables.restrict("hr.pay", "file:/pay", "id-1", by="root")
+        store.tables.restrict("hr.pay", "file:/pay", "id-2", by="root")
     migrate.downgrade(empty_metastore_url, "0012")
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
-        assert store.reader.restricted_tables() == (first,)
+        assert store.tables.restricted() == (first,)

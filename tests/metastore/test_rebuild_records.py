@@ -13,7 +13,7 @@ from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import look, rebuild
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.dump import FORMAT
+from cachemgr.metastore.dumps import FORMAT
 from cachemgr.metastore.records import CacheRecord, Publication
 
 
@@ -22,7 +22,7 @@ def make(store, folder, name="cube") -> CacheRecord:
         namespace="default", name=name, definition="SELECT …", definition_hash="h", location=""
     )
     record = CacheRecord(**{**vars(record), "location": f"{folder}/{record.id}"})
-    return store.writer.create_cache(record, now=store.reader.now())
+    return store.caches.create(record, now=store.clock.now())
 
 
 def find(*roots):
@@ -44,7 +44,7 @@ def test_a_damaged_record_gives_way_to_the_one_before(store, kept):
     (folder / "notes.txt").write_text("hello")
     found = find(kept)
     assert [(r.name, r.state) for r in found.restored] == [("default.cube", "NOT_PUBLISHED")]
-    assert found.revision == store.reader.revision()
+    assert found.revision == store.registry.revision()
 
 
 def test_a_record_of_a_later_format_stops_it(store, kept):
@@ -65,7 +65,7 @@ def test_of_two_metastores_the_last_change_of_a_name_counts(store, kept, tmp_pat
     assert told == {first.id: ("LEFT_OUT", True), later.id: ("NOT_PUBLISHED", False)}
     with open_metastore(f"sqlite:///{tmp_path / 'again.db'}") as again:
         rebuild(again, found)
-        assert [c.id for c in again.reader.caches()] == [later.id]
+        assert [c.id for c in again.caches.all()] == [later.id]
 
 
 def test_several_roots_and_none(store, kept, tmp_path):
@@ -82,10 +82,10 @@ def test_several_roots_and_none(store, kept, tmp_path):
 def test_what_the_log_must_say(store, kept):
     """Each way in which the log does not bear the record out, and the one in which it does."""
     cache = make(store, kept)
-    run = store.writer.start_refresh(
+    run = store.refreshes.start(
         cache.id, "me", now=None, lease_seconds=60, mode="FULL", reason="asked"
     )
-    store.writer.publish_refresh(
+    store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(cache_version=4, rows=1, bytes=1, tables=[]),
@@ -114,10 +114,10 @@ def test_what_the_log_must_say(store, kept):
 def test_a_metastore_begun_anew_leaves_its_own_shared_record(store, kept, tmp_path):
     for name in ("first", "second", "third"):
         make(store, kept, name)
-    store.writer.restrict_table("t", "/old", None, by="ann")
+    store.tables.restrict("t", "/old", None, by="ann")
     with open_metastore(f"sqlite:///{tmp_path / 'anew.db'}") as anew:
         keep_journal(anew, str(kept))
-        anew.writer.restrict_table("t", "/new", None, by="ann")
+        anew.tables.restrict("t", "/new", None, by="ann")
     (restricted,) = find(kept).shared["restricted_tables"]
     assert restricted["location"] == "/new"
 
@@ -148,7 +148,7 @@ def test_records_of_a_metastore_in_use_are_taken_over_with_consent_alone(
     db("check", other, kept)
     told = db("check", metastore_url, kept, code=1)
     assert "TAKEN_OVER" in told and "cachemgr db records --take-over" in told
-    store.writer.grant(cache.id, "ann")
+    store.grants.add(cache.id, "ann")
     assert [r for r in caplog.messages if "another metastore's now" in r]
 
     # and back again: what this metastore says is the newest then, the grant with it
@@ -158,7 +158,7 @@ def test_records_of_a_metastore_in_use_are_taken_over_with_consent_alone(
     assert "TAKEN_OVER" in db("check", other, kept, code=1)
     (dump,) = find(kept).caches
     assert [g["principal"] for g in dump.rows["grants"]] == ["ann"]
-    store.writer.grant(cache.id, "bob")
+    store.grants.add(cache.id, "bob")
     db("check", metastore_url, kept)
 
 
@@ -169,7 +169,7 @@ def test_records_that_are_missing_or_behind_are_written(store, metastore_url, tm
     assert "NO_RECORD" in told and "`cachemgr db records` writes" in told
     db("records", metastore_url, root)
     db("check", metastore_url, root)
-    store.writer.grant(first.id, "ann")
+    store.grants.add(first.id, "ann")
     assert "BEHIND" in db("check", metastore_url, root, code=1)
     db("records", metastore_url, root)
     db("check", metastore_url, root)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError, RefreshError
 from cachemgr.refresh.run import explain_refresh
-from cachemgr.vocabulary import JoinState, RefreshMode, RunState
+from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode, RunState
 from cachemgr.worker.worker import PERMANENT
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, StoredColumn
@@ -58,7 +59,7 @@ def expected_cube(star: Star):
 
 
 def cube_rows(star: Star, cache):
-    version = star.store.reader.published(cache.id).run.cache_version
+    version = star.store.snapshots.published(cache.id).run.cache_version
     frame = star.spark.read.format("delta").option("versionAsOf", version).load(cache.location)
     names = ["item", "city", "region", "day", "total", "worth", "least", "n", "__rows"]
     return rows_of(frame.select("__grouping_id", *names))
@@ -93,7 +94,7 @@ def _null_safe(left: str, right: str):
 
 
 def test_select_project_join(star: Star) -> None:
-    cache = star.cache(flat_plan(star), partition_by=("city",))
+    cache = star.cache(flat_plan(star), partitioned_by=("city",))
     run = star.refresh(cache)
     sales, shops = frames(star)
     expected = sales.join(shops, sales.shop_id == shops.id).select("item", "amount", "city")
@@ -123,7 +124,7 @@ def test_cube_stores_duplicate_sets_once_and_records_each_sets_size(star: Star) 
     run = star.refresh(cache)
     expected = expected_cube(star)
     assert cube_rows(star, cache) == expected
-    sets = star.store.reader.grouping_sets(cache.id)
+    sets = star.store.caches.grouping_sets(cache.id)
     assert len(sets) == 5
     sizes = {s.grouping_id: s.rows for s in sets}
     assert sizes == {g: sum(r[0] == g for r in expected) for g in {r[0] for r in expected}}
@@ -138,7 +139,7 @@ def test_cube_over_empty_tables_has_no_grand_total_row(star: Star) -> None:
     cache = star.cache(cube_plan(star))
     run = star.refresh(cache)
     assert run.rows == 0 and star.stored(cache) == []
-    assert [s.rows for s in star.store.reader.grouping_sets(cache.id)] == [0] * 5
+    assert [s.rows for s in star.store.caches.grouping_sets(cache.id)] == [0] * 5
 
 
 def test_unchanged_runs_no_job_and_writes_no_commit(star: Star) -> None:
@@ -173,7 +174,7 @@ def test_each_refresh_is_one_commit_with_its_stamp(star: Star) -> None:
     assert stamp["refresh_id"] == second.id and stamp["parent_version"] == first.cache_version
     assert stamp["fencing_token"] == second.fencing_token and stamp["mode"] == "FULL"
     assert stamp["definition"] == "SELECT …" and stamp["definition_hash"] == "h"
-    tables = star.store.reader.published(cache.id).tables
+    tables = star.store.snapshots.published(cache.id).tables
     assert stamp["base_versions"] == [
         [t.location, t.table_id, t.version, t.commit_id] for t in tables
     ]
@@ -192,16 +193,15 @@ def test_the_published_version_is_read_while_a_newer_one_is_written(star: Star) 
 
 
 def test_table_properties_and_retention(star: Star) -> None:
-    cache = star.cache(
-        plain_plan(star), properties={"team": "bi"}, max_staleness_seconds=20 * 24 * 3600
-    )
+    freshness = Freshness(FreshnessKind.MAX_STALENESS, 20 * 24 * 3600)
+    cache = star.cache(plain_plan(star), properties={"team": "bi"}, freshness=freshness)
     star.refresh(cache)
     have = _properties(star, cache)
     assert have["team"] == "bi"
     assert have["delta.deletedFileRetentionDuration"] == "interval 480 hours"
-    star.store.writer.update_cache(
+    star.store.caches.update(
         cache.id,
-        star.store.reader.cache_by_id(cache.id).version,
+        star.store.caches.get(cache.id).version,
         properties={"team": "ops's"},
         now=star.clock(),
     )
@@ -274,14 +274,14 @@ def test_a_cache_is_refreshed_under_its_own_settings(star: Star) -> None:
 
 def test_incremental_falls_to_full_aloud_and_only_fails(star: Star) -> None:
     # rows that went cannot be taken from its MIN
-    cache = star.cache(cube_plan(star), refresh_mode=RefreshMode.INCREMENTAL_ONLY)
+    cache = star.cache(cube_plan(star), refresh=RefreshPolicy(mode=RefreshMode.INCREMENTAL_ONLY))
     assert star.refresh(cache).mode == "FULL"  # there was nothing to add to
     before = star.head(cache)
     star.write("sales", [(9, "cup", 1, 1, "1.00")], SALES, "overwrite")
     with pytest.raises(RefreshError, match="cannot be refreshed incrementally") as caught:
         star.refresh(cache)
     assert caught.value.code == "NOT_INCREMENTAL" and star.head(cache) == before
-    failed = star.store.reader.refreshes(cache.id)[0]
+    failed = star.store.refreshes.of(cache.id)[0]
     assert failed.state is RunState.FAILED and "ROWS_REMOVED" in failed.error
     run = star.refresh(cache, mode="INCREMENTAL")
     assert run.mode == "FULL" and "running FULL, because ROWS_REMOVED" in run.reason
@@ -298,7 +298,7 @@ def test_explain_refresh_shows_the_stages_and_changes_nothing(star: Star) -> Non
         "Measure",
         "Publish",
     ]
-    assert star.head(cache) == -1 and star.store.reader.refreshes(cache.id) == ()
+    assert star.head(cache) == -1 and star.store.refreshes.of(cache.id) == ()
     star.refresh(cache)
     plan = explain_refresh(star.spark, star.store, cache.id, now=star.clock)
     assert plan.mode == "UNCHANGED"
@@ -321,7 +321,7 @@ def test_dropped_base_table(star: Star) -> None:
     with pytest.raises(RefreshError, match=r"base table default\.shops .* is gone") as caught:
         star.refresh(cache)
     assert caught.value.code == "BASE_TABLE_LOST" and star.stored(cache) == before
-    assert star.store.reader.refreshes(cache.id)[0].state is RunState.FAILED
+    assert star.store.refreshes.of(cache.id)[0].state is RunState.FAILED
 
 
 def test_the_first_refresh_that_fails_says_that_nothing_serves_yet(star: Star) -> None:
@@ -437,8 +437,8 @@ def test_joins_that_held_are_part_of_the_snapshot(star: Star) -> None:
     cache = star.cache(flat_plan(star))
     run = star.refresh(cache)
     assert [j.name for j in decode_plan(run.plan).joins] == ["sales_shops"]
-    join = star.store.reader.join("sales_shops")
-    tables = {t.location: t.state for t in star.store.reader.published(cache.id).tables}
+    join = star.store.joins.named("sales_shops")
+    tables = {t.location: t.state for t in star.store.snapshots.published(cache.id).tables}
     assert join.validated_versions == tables
     assert all(state.commit.startswith("txn:") for state in tables.values())
 
@@ -452,7 +452,7 @@ def test_a_left_join_holds_though_rows_find_nothing(star: Star) -> None:
     star.write("shops", [(1, "Oslo", "again")], SHOPS, "append")
     run = star.refresh(cache)
     assert decode_plan(run.plan).joins == ()
-    message = star.store.reader.join("sales_shops").message
+    message = star.store.joins.named("sales_shops").message
     assert "would be multiplied" in message and "lost" not in message
 
 
@@ -464,7 +464,7 @@ def test_a_join_broken_after_its_declaration_stops_being_used(star: Star) -> Non
     star.sell((77, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
     run = star.refresh(cache)
     assert run.state is RunState.PUBLISHED and decode_plan(run.plan).joins == ()
-    join = star.store.reader.join("sales_shops")
+    join = star.store.joins.named("sales_shops")
     assert join.state is JoinState.BROKEN
     assert "2 rows of default.sales would be lost, 1 of them with a NULL key" in join.message
     assert (
@@ -485,7 +485,7 @@ def test_a_join_declared_after_the_refresh_is_validated_without_computing(star: 
     assert run.mode == "JOINS" and run.cache_version == first.cache_version == star.head(cache)
     assert [j.name for j in decode_plan(run.plan).joins] == ["sales_shops"]
     assert star.refresh(cache).state is RunState.UNCHANGED
-    star.store.writer.drop_join("sales_shops")
+    star.store.joins.drop("sales_shops")
     assert decode_plan(star.refresh(cache).plan).joins == ()
 
 
@@ -493,7 +493,7 @@ def test_a_join_declared_not_validated_is_kept_as_such(star: Star) -> None:
     star.declare_join(checked=False)
     run = star.refresh(star.cache(flat_plan(star)))
     assert [j.validated for j in decode_plan(run.plan).joins] == [False]
-    assert star.store.reader.join("sales_shops").state is JoinState.NOT_VALIDATED
+    assert star.store.joins.named("sales_shops").state is JoinState.NOT_VALIDATED
 
 
 def jobs(star: Star, action: Callable[[], object]) -> list[str]:

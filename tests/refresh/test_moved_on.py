@@ -26,7 +26,7 @@ def test_a_compaction_moves_the_snapshot_on_and_computes_nothing(star: Star) -> 
     first = star.refresh(cache)
     head, rows = star.head(cache), star.stored(cache)
     optimize(star)
-    [before] = star.store.reader.published(cache.id).tables
+    [before] = star.store.snapshots.published(cache.id).tables
     told = explain_refresh(star.spark, star.store, cache.id, now=star.clock)
     assert told.mode == "UNCHANGED" and [s.name for s in told.stages] == ["MoveOn"]
     ran = jobs(star)
@@ -35,7 +35,7 @@ def test_a_compaction_moves_the_snapshot_on_and_computes_nothing(star: Star) -> 
     assert (run.state, run.mode) == (RunState.UNCHANGED, "UNCHANGED")
     assert run.reason == "no row of a base table changed: 1 commit without data change"
     assert star.head(cache) == head and star.stored(cache) == rows
-    published = star.store.reader.published(cache.id)
+    published = star.store.snapshots.published(cache.id)
     assert published.run.id == run.id != first.id
     [table] = published.tables
     assert table.version == before.version + 1 and table.commit_id not in (None, before.commit_id)
@@ -68,8 +68,8 @@ def test_joins_that_held_stay_held_and_are_known_at_the_new_versions(star: Star)
     optimize(star, "shops")
     run = star.refresh(cache)
     assert run.mode == "UNCHANGED" and run.facts["joins"] == ["sales_shops"]
-    [join] = star.store.reader.joins()
-    now = {t.location: t.state for t in star.store.reader.published(cache.id).tables}
+    [join] = star.store.joins.all()
+    now = {t.location: t.state for t in star.store.snapshots.published(cache.id).tables}
     assert join.state is JoinState.VALID
     assert all(state.agrees(now[place]) for place, state in join.validated_versions.items())
     assert len(join.validated_versions) == 2
@@ -81,11 +81,11 @@ def test_a_join_that_was_validated_elsewhere_stays_where_it_was(star: Star) -> N
     cache = star.cache(flat_plan(star))
     star.write("shops", [(4, "Genf", None)], "id bigint, city string, region string", "append")
     star.refresh(cache)
-    [join] = star.store.reader.joins()
+    [join] = star.store.joins.all()
     place = star.key("shops")
     older = {**join.validated_versions, place: join.validated_versions[place]._replace(version=0)}
-    star.store.writer.update_join_state(join.id, JoinState.VALID, validated_versions=older)
+    star.store.joins.update_state(join.id, JoinState.VALID, validated_versions=older)
     optimize(star, "shops")
     assert star.refresh(cache).mode == "UNCHANGED"
-    [join] = star.store.reader.joins()
+    [join] = star.store.joins.all()
     assert join.validated_versions[place].version == 0

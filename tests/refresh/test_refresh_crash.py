@@ -80,7 +80,7 @@ def test_crash_after_the_commit_is_adopted_and_not_computed_twice(star: Star, st
     assert run.mode == "ADOPT" and run.state is RunState.PUBLISHED
     assert run.cache_version == top + 1 == star.head(cache) and run.rows == 4
     assert has_cup(star.stored(cache)) and run.plan["rows"] == 4
-    states = [r.state for r in star.store.reader.refreshes(cache.id)]
+    states = [r.state for r in star.store.refreshes.of(cache.id)]
     assert states == [RunState.PUBLISHED, RunState.SUPERSEDED, RunState.PUBLISHED]
 
 
@@ -92,7 +92,7 @@ def test_crash_after_the_commit_and_the_base_moved_on(star: Star) -> None:
     star.sell((5, "bag", 9, 9, "9.00"))
     run = star.refresh(cache)
     assert run.cache_version == top + 2 == star.head(cache)
-    adopted = star.store.reader.refreshes(cache.id)[1]
+    adopted = star.store.refreshes.of(cache.id)[1]
     assert adopted.mode == "ADOPT" and adopted.cache_version == top + 1
     assert any(r[0] == "bag" for r in star.stored(cache)) and has_cup(star.stored(cache))
 
@@ -113,11 +113,11 @@ def test_what_is_adopted_was_read_when_the_run_that_wrote_it_began(star: Star) -
 
     with pytest.raises(Crash):
         star.refresh(cache, checkpoint=second_run_dies)
-    adopted = star.store.reader.published(cache.id)
+    adopted = star.store.snapshots.published(cache.id)
     assert adopted.run.mode == "ADOPT" and adopted.read_at == began < adopted.run.started_at
     star.clock.at += timedelta(hours=1)
     star.refresh(cache)
-    now = star.store.reader.published(cache.id)
+    now = star.store.snapshots.published(cache.id)
     assert now.read_at == now.run.started_at == star.clock.at
 
 
@@ -160,7 +160,7 @@ def test_an_error_while_writing_keeps_the_snapshot_and_gives_the_lease_back(star
     with pytest.raises(RefreshError, match=r"by_item failed: disk full") as caught:
         star.refresh(cache, checkpoint=fail)
     assert caught.value.code == "REFRESH_FAILED" and star.stored(cache) == before
-    failed = star.store.reader.refreshes(cache.id)[0]
+    failed = star.store.refreshes.of(cache.id)[0]
     assert failed.state is RunState.FAILED and "disk full" in failed.error
     assert star.refresh(cache).state is RunState.PUBLISHED
 
@@ -168,7 +168,7 @@ def test_an_error_while_writing_keeps_the_snapshot_and_gives_the_lease_back(star
 def test_the_same_commit_number_offered_twice_is_an_error_and_not_published(star: Star) -> None:
     cache = published_cache(star)
     before, top = star.stored(cache), star.head(cache)
-    used = star.store.reader.published(cache.id).run.commit_number
+    used = star.store.snapshots.published(cache.id).run.commit_number
     session = own_session(star.spark, {})
     plan = plain_plan(star)
     built = build_rows(session, plan, [TableRead(star.key("sales"), 1)])
@@ -191,7 +191,7 @@ def test_numbers_that_the_log_holds_are_not_given_again(star: Star) -> None:
 
     cache = published_cache(star)
     before = star.stored(cache)
-    used = star.store.reader.published(cache.id).run.commit_number
+    used = star.store.snapshots.published(cache.id).run.commit_number
     with star.store.engine.begin() as connection:
         connection.execute(text("UPDATE commit_numbers SET last = 0"))
     run = star.refresh(cache)
@@ -244,14 +244,14 @@ def test_a_lost_lease_publishes_nothing(fenced: Star) -> None:
     def take_over(step: str) -> None:
         if step == "written":
             star.clock.at += timedelta(hours=1)
-            star.store.writer.start_refresh(
+            star.store.refreshes.start(
                 cache.id, "other", now=star.clock(), lease_seconds=60, mode="AUTO", reason="…"
             )
 
     with pytest.raises(LeaseLostError):
         star.refresh(cache, checkpoint=take_over)
     assert star.stored(cache) == before
-    states = [r.state for r in star.store.reader.refreshes(cache.id)]
+    states = [r.state for r in star.store.refreshes.of(cache.id)]
     assert states[:2] == [RunState.RUNNING, RunState.SUPERSEDED]
     with pytest.raises(ConflictError, match="is being refreshed by other"):
         star.refresh(cache)
@@ -283,10 +283,10 @@ def test_the_lease_is_renewed_while_spark_works(star: Star) -> None:
 
     def slow(step: str) -> None:
         if step == "writing":
-            start = star.store.reader.lease(cache.id).expires_at
+            start = star.store.refreshes.lease(cache.id).expires_at
             star.clock.at += timedelta(seconds=5)
             deadline = time.monotonic() + 10
-            while star.store.reader.lease(cache.id).expires_at == start:
+            while star.store.refreshes.lease(cache.id).expires_at == start:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
 
@@ -326,7 +326,7 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
                 Path({str(tmp_path / "written")!r}).touch()
                 time.sleep(600)
 
-        star.refresh(store.reader.cache_by_id({cache.id!r}), checkpoint=wait, lease_seconds=3)
+        star.refresh(store.caches.get({cache.id!r}), checkpoint=wait, lease_seconds=3)
         """
     )
     child = Started.run([sys.executable, "-c", script], tmp_path / "child.log", tmp_path, {})
@@ -342,7 +342,7 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
     assert star.stored(cache) == before and star.head(cache) == top + 1
     found = head(star.spark, cache.location)
     assert found is not None and found.stamp["parent_version"] == top
-    star.clock.at = star.store.reader.lease(cache.id).expires_at + timedelta(seconds=1)
+    star.clock.at = star.store.refreshes.lease(cache.id).expires_at + timedelta(seconds=1)
     run = star.refresh(cache)
     assert run.mode == "ADOPT" and has_cup(star.stored(cache))
 
@@ -362,7 +362,7 @@ def test_a_metastore_put_back_from_its_own_copy_refreshes_at_once(star: Star) ->
     for left in star.folder.glob("metastore.db-*"):
         left.unlink()
     file.write_bytes(copy)
-    assert star.store.reader.published(cache.id).run.id == first.id
+    assert star.store.snapshots.published(cache.id).run.id == first.id
     star.sell((5, "mug", 9, 9, "9.00"))
     run = star.refresh(cache)
     assert run.state is RunState.PUBLISHED and "put back from a copy" in run.reason

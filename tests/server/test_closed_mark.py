@@ -26,7 +26,7 @@ def url(tmp_path: Path) -> str:
 def is_open(tmp_path: Path, url: str, **more: str) -> bool:
     settings = ServiceSettings(metastore_url=url, **more)
     with open_metastore(url) as store:
-        return serving._is_open(settings, store, ClosedMark(url, tmp_path / "settings"))
+        return serving._is_open(settings, store.tokens, ClosedMark(url, tmp_path / "settings"))
 
 
 def lose(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def lose(tmp_path: Path) -> None:
 
 def make_token(url: str) -> None:
     with open_metastore(url) as store:
-        store.writer.create_token("ann", Role.ADMIN)
+        store.tokens.create("ann", Role.ADMIN)
 
 
 def test_a_metastore_that_was_never_closed_is_open(tmp_path: Path, url: str) -> None:
@@ -102,7 +102,7 @@ def test_a_service_as_a_process_lets_nobody_in_and_says_what_to_do(
         told = started.text()
         assert "lets nobody in" in told and f"{tmp_path}/m.db.closed" in told
         with open_metastore(url) as store:
-            _, token = store.writer.create_token("ann", Role.ADMIN)
+            _, token = store.tokens.create("ann", Role.ADMIN)
         headers = {"Authorization": f"Bearer {token}"}
         assert httpx.get(f"{address}/api/v1/caches", headers=headers).status_code == 200
 

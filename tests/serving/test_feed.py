@@ -81,7 +81,7 @@ def test_nothing_is_answered_before_the_first_load(feed):
 
 def test_a_load_that_takes_longer_than_the_feed_is_patient(feed, metastore, monkeypatch):
     """A thousand caches on a busy machine: it was loaded, and answered REGISTRY_LOADING."""
-    metastore.writer.create_cache(record(), now=metastore.reader.now())
+    metastore.caches.create(record(), now=metastore.clock.now())
     ask = MetastoreSource.news
 
     def slowly(self, since):
@@ -115,7 +115,7 @@ def test_a_load_leaves_the_collector_as_it_was_also_when_it_fails(feed, monkeypa
         assert not gc.isenabled()
         raise MetastoreError("GONE", "the metastore is gone")
 
-    monkeypatch.setattr(type(feed.source.metastore.reader), "registry", fail)
+    monkeypatch.setattr(type(feed.source.metastore.registry), "state", fail)
     try:
         gc.enable() if collecting else gc.disable()
         with pytest.raises(MetastoreError):
@@ -126,54 +126,54 @@ def test_a_load_leaves_the_collector_as_it_was_also_when_it_fails(feed, monkeypa
 
 
 def test_creates_renames_and_drops_arrive(feed, metastore):
-    made = metastore.writer.create_cache(record(), now=NOW)
+    made = metastore.caches.create(record(), now=NOW)
     assert feed.sync()
     assert feed.registry.names() == ("c",) and feed.served("c").id == made.id
     assert not feed.sync()
-    metastore.writer.rename_cache(made.id, made.version, "d", now=NOW)
+    metastore.caches.rename(made.id, made.version, "d", now=NOW)
     feed.sync()
     assert feed.registry.names() == ("d",) and feed.served("c") is None
-    metastore.writer.drop_cache(made.id, now=NOW)
+    metastore.caches.drop(made.id, now=NOW)
     feed.sync()
     assert feed.registry.names() == () and feed.served("d") is None
 
 
 def test_a_replaced_cache_keeps_the_name_for_the_new_one(feed, metastore):
-    old = metastore.writer.create_cache(record(), now=NOW)
+    old = metastore.caches.create(record(), now=NOW)
     feed.sync()
-    new = metastore.writer.create_cache(record("c", "file:/u"), now=NOW, replace=True)
+    new = metastore.caches.create(record("c", "file:/u"), now=NOW, replace=True)
     feed.sync()
     assert feed.served("c").id == new.id != old.id
     assert feed.registry.tables() == frozenset({"file:/u"})
 
 
 def test_each_change_raises_the_stamp_so_that_older_decisions_can_tell(feed, metastore):
-    made = metastore.writer.create_cache(record(), now=NOW)
+    made = metastore.caches.create(record(), now=NOW)
     feed.sync()
     before = feed.stamp
     assert feed.served("c").stamp <= before
-    metastore.writer.update_cache(made.id, made.version, now=NOW, rewrite_enabled=False)
+    metastore.caches.update(made.id, made.version, now=NOW, rewrite_enabled=False)
     feed.sync()
     assert feed.served("c").stamp > before
     assert not feed.served("c").rewrite_enabled
 
 
 def test_grants_and_revokes_arrive(feed, metastore):
-    made = metastore.writer.create_cache(record(), now=NOW)
+    made = metastore.caches.create(record(), now=NOW)
     feed.sync()
     assert feed.served("c").principals is None
-    metastore.writer.grant(made.id, "ann")
+    metastore.grants.add(made.id, "ann")
     feed.sync()
     assert feed.served("c").principals == frozenset({"ann"})
-    metastore.writer.revoke(made.id, "ann")
+    metastore.grants.revoke(made.id, "ann")
     feed.sync()
     assert feed.served("c").principals == frozenset()
 
 
 def test_a_plan_of_another_version_is_left_out_and_said_so(feed, metastore, caplog):
     broken = {**encode_plan(plan()), "version": "0"}
-    metastore.writer.create_cache(replace(record(), plan=broken), now=NOW)
-    metastore.writer.create_cache(record("fine"), now=NOW)
+    metastore.caches.create(replace(record(), plan=broken), now=NOW)
+    metastore.caches.create(record("fine"), now=NOW)
     feed.sync()
     assert feed.registry.names() == ("fine",)
     assert feed.telemetry.counters()["plans_not_read"] == 1
@@ -187,7 +187,7 @@ def test_a_metastore_that_cannot_be_asked_stops_all_hits_within_the_bound(feed, 
     def fail():
         raise MetastoreError("GONE", "gone")
 
-    monkeypatch.setattr(feed.source.metastore.reader, "mark", fail)
+    monkeypatch.setattr(feed.source.metastore.registry, "mark", fail)
     with pytest.raises(MetastoreError):
         feed.sync()
     assert feed.why_not_ready() is None
@@ -201,9 +201,9 @@ def test_a_metastore_that_cannot_be_asked_stops_all_hits_within_the_bound(feed, 
 def test_decisions_are_written_in_the_background(feed, metastore):
     made = DecisionRecord(NOW, "s", "q", Outcome.HIT, ("c",))
     feed.log(lambda: made)
-    assert metastore.reader.decisions() == ()
+    assert metastore.decisions.latest() == ()
     feed.flush_log()
-    assert [d.caches for d in metastore.reader.decisions()] == [("c",)]
+    assert [d.caches for d in metastore.decisions.latest()] == [("c",)]
 
 
 def test_one_feed_for_all_sessions_of_a_metastore(metastore_url):
@@ -222,7 +222,7 @@ def test_a_running_feed_sees_another_process_within_five_seconds(metastore_url):
     try:
         assert feed.wait_loaded(10)
         with open_metastore(metastore_url) as other:
-            other.writer.create_cache(record(), now=NOW)
+            other.caches.create(record(), now=NOW)
         until = time.monotonic() + STALE_SECONDS
         while feed.served("c") is None and time.monotonic() < until:
             time.sleep(0.05)
@@ -329,15 +329,15 @@ def test_noop_a_join_over_a_table_that_the_cache_does_not_read():
 
 
 def test_a_mark_reaches_the_session_with_the_revision_and_goes_with_it(metastore, feed):
-    cache = metastore.writer.create_cache(record("c", "file:/t"), now=NOW)
+    cache = metastore.caches.create(record("c", "file:/t"), now=NOW)
     nested = record("n", f"file:/caches/{cache.id}")
-    metastore.writer.create_cache(nested, now=NOW)
+    metastore.caches.create(nested, now=NOW)
     feed.sync()
     assert feed.restricted() == {}
-    mark = metastore.writer.restrict_table("t", "file:/t", None, by="root")
+    mark = metastore.tables.restrict("t", "file:/t", None, by="root")
     assert feed.sync()
     assert {"file:/t", cache.id, nested.id} <= feed.restricted().keys()
-    metastore.writer.unrestrict_table(mark.id)
+    metastore.tables.unrestrict(mark.id)
     assert feed.sync() and feed.restricted() == {}
 
 
@@ -349,14 +349,14 @@ def test_damage_is_taken_back_by_a_look_after_it_was_noted_alone(feed, metastore
     file.write_bytes(b"x")
     add = {"path": "a.parquet", "partitionValues": {}, "size": 1}
     (place / "_delta_log" / f"{0:020d}.json").write_text(json.dumps({"add": add}))
-    cache = metastore.writer.create_cache(
-        replace(record(), location=str(place)), now=metastore.reader.now()
+    cache = metastore.caches.create(
+        replace(record(), location=str(place)), now=metastore.clock.now()
     )
-    run = metastore.writer.start_refresh(
+    run = metastore.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="test"
     )
     told = Publication(cache_version=0, rows=1, bytes=1, tables=[], plan=encode_plan(plan()))
-    metastore.writer.publish_refresh(run.id, run.fencing_token, told, now=None)
+    metastore.refreshes.publish(run.id, run.fencing_token, told, now=None)
     stored = StoredFiles(lambda place: LocalFiles(), clock=feed._clock)
 
     def looked():
@@ -371,15 +371,15 @@ def test_damage_is_taken_back_by_a_look_after_it_was_noted_alone(feed, metastore
     feed.notes.note_damage(served, "its file a.parquet is gone")
     assert looked()[1] == "its file a.parquet is gone"
     feed.notes.tell()
-    assert metastore.reader.cache_by_id(cache.id).damaged
+    assert metastore.caches.get(cache.id).damaged
     file.write_bytes(b"x")
     feed._clock.now += LOOK_SECONDS
     assert looked()[1] == ""
     feed.notes.tell()
-    assert metastore.reader.cache_by_id(cache.id).damaged is None
+    assert metastore.caches.get(cache.id).damaged is None
 
     # of another process's note it knows no more than that
     file.unlink()
-    assert metastore.writer.note_damage(cache.id, run.id, "its file a.parquet is gone")
+    assert metastore.snapshots.note_damage(cache.id, run.id, "its file a.parquet is gone")
     assert looked()[1] == "its file a.parquet is gone"
-    assert metastore.reader.cache_by_id(cache.id).damaged
+    assert metastore.caches.get(cache.id).damaged

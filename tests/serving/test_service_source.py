@@ -79,7 +79,7 @@ def store(metastore_url):
 @pytest.fixture
 def new_cache(store):
     def create(name, **changed):
-        return store.writer.create_cache(make_cache(name, **changed), now=store.reader.now())
+        return store.caches.create(make_cache(name, **changed), now=store.clock.now())
 
     return create
 
@@ -100,7 +100,7 @@ def server(store):
 
 @pytest.fixture
 def token(store):
-    return store.writer.create_token("ann", Role.VIEWER)
+    return store.tokens.create("ann", Role.VIEWER)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_it_loads_and_follows(feed, store, new_cache):
     assert not feed.sync()
     new_cache("two", plan=PLAN)
     assert feed.sync() and names(feed) == ["one", "two"]
-    store.writer.drop_cache(one.id, now=store.reader.now())
+    store.caches.drop(one.id, now=store.clock.now())
     feed.sync()
     assert names(feed) == ["two"] and feed.served("one") is None
 
@@ -149,7 +149,7 @@ def test_it_loads_and_follows(feed, store, new_cache):
 def test_what_a_session_serves_is_the_same_by_both_ways(feed, store, new_cache):
     made = new_cache("one", plan=PLAN, settings={"spark.sql.ansi.enabled": "true"})
     publish(store, made)
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "ann")
     feed.sync()
     local = Feed(MetastoreSource(store))
     local.sync()
@@ -160,16 +160,16 @@ def test_what_a_session_serves_is_the_same_by_both_ways(feed, store, new_cache):
 @pytest.mark.parametrize("what", ["drop", "disable", "revoke"])
 def test_drops_and_revokes_arrive_within_five_seconds(running, store, new_cache, what):
     made = new_cache("one", plan=PLAN)
-    store.writer.grant(made.id, "ann")
+    store.grants.add(made.id, "ann")
     until(lambda: running.served("one"), "the cache is there")
-    now = store.reader.now()
+    now = store.clock.now()
     if what == "drop":
-        store.writer.drop_cache(made.id, now=now)
+        store.caches.drop(made.id, now=now)
     elif what == "disable":
-        version = store.reader.cache_by_id(made.id).version
-        store.writer.update_cache(made.id, version, now=now, rewrite_enabled=False)
+        version = store.caches.get(made.id).version
+        store.caches.update(made.id, version, now=now, rewrite_enabled=False)
     else:
-        store.writer.revoke(made.id, "ann")
+        store.grants.revoke(made.id, "ann")
     until(
         lambda: running.served("one") is None or not running.served("one").rewrite_enabled,
         "it does not serve",
@@ -201,8 +201,8 @@ def test_what_no_revision_tells_is_found_by_the_digest(feed, store, new_cache):
     two = new_cache("two", plan=PLAN)
     feed.sync()
     # dropped, and its row purged, while the session did not listen
-    store.writer.drop_cache(two.id, now=store.reader.now())
-    store.writer.purge_cache(two.id)
+    store.caches.drop(two.id, now=store.clock.now())
+    store.caches.purge(two.id)
     feed.sync()
     assert names(feed) == ["one"]
 
@@ -211,10 +211,10 @@ def test_a_restricted_table_takes_its_caches_from_those_not_granted(feed, store,
     mine, other = new_cache("mine", plan=PLAN), new_cache("other", plan=PLAN)
     feed.sync()
     assert names(feed) == ["mine", "other"] and feed.restricted() == {}
-    store.writer.restrict_table("t", "file:/t", None, by="root")
+    store.tables.restrict("t", "file:/t", None, by="root")
     feed.sync()
     assert names(feed) == []
-    store.writer.grant(mine.id, "ann")
+    store.grants.add(mine.id, "ann")
     feed.sync()
     assert names(feed) == ["mine"] and feed.served("mine").principals == {"ann"}
     assert feed.restricted()["file:/t"] == "t"
@@ -236,12 +236,12 @@ def test_joins_change_the_plans_that_are_there_already(feed, store, new_cache):
         validated=False,
         state=JoinState.NOT_VALIDATED,
     )
-    store.writer.create_join(join, now=store.reader.now())
+    store.joins.create(join, now=store.clock.now())
     before = feed.stamp
     feed.sync()
     assert [j.name for j in feed.served("one").plan.joins] == ["j"]
     assert feed.served("one").unvalidated == {"j"} and feed.served("one").stamp > before
-    store.writer.drop_join("j")
+    store.joins.drop("j")
     feed.sync()
     assert feed.served("one").plan.joins == ()
 
@@ -308,7 +308,7 @@ def test_a_replica_that_hangs_is_left_in_time(server, source_for, store, new_cac
         made = new_cache("one", plan=PLAN)
         feed.sync()
         feed.source._urls.reverse()  # the one that hangs is the one asked
-        store.writer.drop_cache(made.id, now=store.reader.now())
+        store.caches.drop(made.id, now=store.clock.now())
         started = time.monotonic()
         feed.sync()
         assert names(feed) == [] and time.monotonic() - started < 5
@@ -322,7 +322,7 @@ def test_a_feed_closes_at_once_though_a_poll_waits(source_for, store):
     started = time.monotonic()
     release_feed(feed)
     assert time.monotonic() - started < 2
-    assert [d.query_hash for d in store.reader.decisions()] == ["q1"]
+    assert [d.query_hash for d in store.decisions.latest()] == ["q1"]
 
 
 @pytest.mark.parametrize("how", ["revoked", "expired", "unknown"])
@@ -336,7 +336,7 @@ def test_a_token_that_is_no_good_stops_all_hits_and_says_why(running, store, tok
             row = {"then": "2020-01-01 00:00:00+00:00"}
             connection.execute(text("UPDATE tokens SET expires_at = :then"), row)
     if how == "revoked":
-        store.writer.revoke_token(token[0].id)
+        store.tokens.revoke(token[0].id)
     until(lambda: running.why_not_ready() is not None, "it refuses", 5)
     reason = running.why_not_ready()
     assert reason.code is ReasonCode.NOT_GRANTED
@@ -353,7 +353,7 @@ def test_a_refusal_outlasts_an_outage_and_ends_with_a_good_token(
     try:
         feed = Feed(source)
         feed.sync()
-        store.writer.revoke_token(token[0].id)
+        store.tokens.revoke(token[0].id)
         with pytest.raises(SourceRefused):
             feed.sync()
         server.stop()
@@ -361,7 +361,7 @@ def test_a_refusal_outlasts_an_outage_and_ends_with_a_good_token(
             feed.sync()
         assert feed.why_not_ready().code is ReasonCode.NOT_GRANTED
         server.start()
-        file.write_text(store.writer.create_token("bob", Role.VIEWER)[1])
+        file.write_text(store.tokens.create("bob", Role.VIEWER)[1])
         feed.sync()
         assert feed.why_not_ready() is None and feed.principal == "bob"
     finally:
@@ -373,14 +373,14 @@ def test_who_asks_changes_with_the_caches_and_not_before_them(
 ):
     cache = new_cache("one", plan=PLAN)
     for friend in ("ann", "bob"):
-        store.writer.grant(cache.id, friend)
+        store.grants.add(cache.id, friend)
     file = tmp_path / "token"
     file.write_text(token[1])
     source = source_of(Settings(url=server.url, token_file=str(file)), {})
     try:
         feed = Feed(source)
         feed.sync()
-        file.write_text(store.writer.create_token("bob", Role.VIEWER)[1])
+        file.write_text(store.tokens.create("bob", Role.VIEWER)[1])
         put, seen = feed.registry.put, []
         monkeypatch.setattr(
             feed.registry, "put", lambda plan: (seen.append(feed.principal), put(plan))
@@ -434,7 +434,7 @@ def flushed(feed, store, count: int) -> None:
 
     def arrived() -> bool:
         feed.flush_log()
-        return len(store.reader.decisions(1000)) >= count
+        return len(store.decisions.latest(1000)) >= count
 
     until(arrived, f"{count} decisions", 60)
 
@@ -443,7 +443,7 @@ def test_decisions_arrive_in_batches_and_once(feed, store):
     for i in range(450):
         feed.log(lambda i=i: decision(i))
     flushed(feed, store, 450)
-    found = store.reader.decisions(1000)
+    found = store.decisions.latest(1000)
     assert len({d.query_hash for d in found}) == len(found) == 450
     assert {d.principal for d in found} == {"ann"}
 
@@ -462,7 +462,7 @@ def test_a_batch_whose_answer_was_lost_is_not_stored_twice(feed, store, monkeypa
     feed.flush_log()
     feed.log(lambda: decision(2))
     flushed(feed, store, 2)
-    assert sorted(d.query_hash for d in store.reader.decisions()) == ["q1", "q2"]
+    assert sorted(d.query_hash for d in store.decisions.latest()) == ["q1", "q2"]
 
 
 def test_decisions_wait_for_a_service_that_is_down_up_to_a_bound(feed, server, store, monkeypatch):
@@ -478,7 +478,7 @@ def test_decisions_wait_for_a_service_that_is_down_up_to_a_bound(feed, server, s
     assert feed.telemetry.counters()["decisions_not_logged"] == 3
     server.start()
     flushed(feed, store, 5)
-    assert len(store.reader.decisions()) == 5
+    assert len(store.decisions.latest()) == 5
 
 
 def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkeypatch):
@@ -488,7 +488,7 @@ def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkey
     monkeypatch.undo()
     feed.log(lambda: decision(2))
     flushed(feed, store, 1)
-    assert [d.query_hash for d in store.reader.decisions()] == ["q2"]
+    assert [d.query_hash for d in store.decisions.latest()] == ["q2"]
     assert feed.telemetry.counters()["decisions_not_logged"] == 1
 
 
@@ -498,7 +498,7 @@ def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkey
 def test_sessions_share_a_feed_only_with_the_same_service_and_token(server, token, store, tmp_path):
     settings = Settings(url=server.url, token=token[1])
     one, same = source_of(settings, {}), source_of(settings, {})
-    bob = store.writer.create_token("bob", Role.VIEWER)[1]
+    bob = store.tokens.create("bob", Role.VIEWER)[1]
     other = source_of(Settings(url=server.url, token=bob), {})
     # a file with the same token now may hold that of somebody else later
     file = tmp_path / "token"

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr.metastore.records import (
-    CacheRecord,
-    RefreshRunRecord,
-    RegistryEntry,
-    SnapshotRecord,
-)
+from cachemgr.cache_spec import CacheSpec
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.serving.served_cache import serve
 from cachemgr.serving.wire import NEVER, decode_entry, encode_entry
 from cachemgr.vocabulary import RunState
@@ -25,7 +22,9 @@ PLAN = encode_plan(CachePlan("c", (), (), None))
 @pytest.mark.parametrize("value", ["true", "false", None])
 def test_the_switch_of_hits_between_refreshes_reaches_sessions(value: str | None) -> None:
     properties = {"team": "bi"} | ({} if value is None else {"cachemgr.freshHits": value})
-    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", plan=PLAN, properties=properties)
+    cache = CacheRecord(
+        "s", "c", "SELECT", "h", "file:/c", plan=PLAN, spec=CacheSpec(properties=properties)
+    )
     entry = RegistryEntry(cache, (), None, frozenset())
     sent = json.loads(json.dumps(encode_entry(entry, "ann")))
     assert "bi" not in json.dumps(sent), "the other properties do not travel"

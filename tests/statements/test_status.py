@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.base_state import BaseState, TableAt
+from cachemgr.cache_spec import CacheSpec, Freshness
 from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.metastore.records import (
@@ -113,7 +114,7 @@ def test_several_tables_that_grew_may_be_dimensions_with_new_keys() -> None:
 
 
 def test_the_property_is_named_where_it_alone_keeps_the_rows_away() -> None:
-    switched = replace(CACHE, properties={"cachemgr.freshHits": "false"})
+    switched = replace(CACHE, spec=CacheSpec(properties={"cachemgr.freshHits": "false"}))
     availability, _, told = words(look(t=APPENDS), switched)
     assert availability == "STALE" and "its property cachemgr.freshHits is false" in told
     assert "freshHits" not in words(look(t=REMOVED), switched)[2]
@@ -121,13 +122,13 @@ def test_the_property_is_named_where_it_alone_keeps_the_rows_away() -> None:
 
 
 def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
-    bound = replace(CACHE, freshness=FreshnessKind.MAX_STALENESS, max_staleness_seconds=60)
+    bound = replace(CACHE, spec=CacheSpec(freshness=Freshness(FreshnessKind.MAX_STALENESS, 60)))
     availability, _, told = words(look(t=APPENDS), bound)
     assert availability == "STALE"
     assert told.startswith("yes: as of its snapshot, while its lag is below 60 s, then with the")
     assert "then with" not in words(look(t=REMOVED), bound)[2]
     assert words(look(t=SAME), bound)[0] == "AVAILABLE"
-    unlimited = replace(CACHE, freshness=FreshnessKind.UNLIMITED)
+    unlimited = replace(CACHE, spec=CacheSpec(freshness=Freshness(FreshnessKind.UNLIMITED)))
     assert words(look(t=REMOVED), unlimited)[2].startswith("yes: as of its snapshot (s.t: 1 commit")
 
 
@@ -139,14 +140,18 @@ def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
         Looked({"file:/t": T.state._replace(table_id="another"), "file:/u": U.state}),
     ],
 )
-@pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
-def test_no_freshness_makes_up_for_another_table(looked: Looked, freshness: FreshnessKind) -> None:
-    availability, _, told = words(looked, replace(CACHE, freshness=freshness))
+@pytest.mark.parametrize(
+    "freshness", [Freshness(FreshnessKind.MAX_STALENESS, 60), Freshness(FreshnessKind.UNLIMITED)]
+)
+def test_no_freshness_makes_up_for_another_table(looked: Looked, freshness: Freshness) -> None:
+    availability, _, told = words(looked, replace(CACHE, spec=CacheSpec(freshness=freshness)))
     assert availability == "STALE" and told.startswith("no: not before its next refresh (s.t")
 
 
 def test_what_does_not_depend_on_the_tables() -> None:
-    assert words(look(), replace(CACHE, rewrite_enabled=False))[2].startswith("no: it has DISABLE")
+    assert words(look(), replace(CACHE, spec=CacheSpec(rewrite_enabled=False)))[2].startswith(
+        "no: it has DISABLE"
+    )
     assert words(look(), replace(CACHE, damaged="gone"))[:2] == ("DAMAGED", "DAMAGED")
     gone = status_of(CACHE, RUN, SnapshotRecord(RUN, (T, U)), Looked({"file:/t": None}))
     assert (gone.definition, gone.combined) == ("BROKEN", "BROKEN")

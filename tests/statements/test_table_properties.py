@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.config.cache_properties import has_fresh_hits, table_properties
 from cachemgr.errors import DefinitionError
 from cachemgr.statements.apply import check
@@ -67,6 +68,8 @@ def test_the_table_of_an_earlier_release_is_not_mapped_anew() -> None:
 
 
 def test_a_document_with_such_a_property_changes_nothing() -> None:
-    wanted = Definitions((CacheDefinition("c", "SELECT 1", properties={"cachemgr.fresh": "1"}),))
+    wanted = Definitions(
+        (CacheDefinition("c", "SELECT 1", CacheSpec(properties={"cachemgr.fresh": "1"})),)
+    )
     with pytest.raises(DefinitionError, match="did you mean"):
         check((), wanted, lambda text, context: pytest.fail("nothing is analysed"))

@@ -45,11 +45,11 @@ class Table:
             id=cache_id,
             depends_on=self.depends_on,
         )
-        self.cache = self.store.writer.create_cache(record, now=self.now)
+        self.cache = self.store.caches.create(record, now=self.now)
 
     @property
     def folder(self) -> Path:
-        return Path(self.store.reader.cache_by_id(self.cache.id).location)
+        return Path(self.store.caches.get(self.cache.id).location)
 
     def write(self, name: str) -> str:
         """A data file with its checksum, as old as the moment says."""
@@ -77,12 +77,12 @@ class Table:
         return self.version
 
     def start(self):
-        return self.store.writer.start_refresh(
+        return self.store.refreshes.start(
             self.cache.id, "w", now=self.now, lease_seconds=60, mode="FULL", reason="test"
         )
 
     def publish(self, run, version: int) -> None:
-        self.store.writer.publish_refresh(
+        self.store.refreshes.publish(
             run.id,
             run.fencing_token,
             Publication(cache_version=version, rows=1, bytes=1, tables=()),
@@ -145,7 +145,7 @@ def test_files_of_failed_writes_go_once_nobody_writes(table):
     table.now += timedelta(seconds=GRACE * 2)
     tidy.look()
     assert "torn.parquet" in table.files(), "its refresh runs"
-    table.store.writer.fail_refresh(run.id, run.fencing_token, "disk full", now=table.now)
+    table.store.refreshes.fail(run.id, run.fencing_token, "disk full", now=table.now)
     tidy.look()
     table.now += timedelta(seconds=GRACE + 1)
     tidy.look()
@@ -153,7 +153,7 @@ def test_files_of_failed_writes_go_once_nobody_writes(table):
     # and again after the next failure, though all was swept once
     run = table.start()
     table.write("torn2.parquet")
-    table.store.writer.fail_refresh(run.id, run.fencing_token, "again", now=table.now)
+    table.store.refreshes.fail(run.id, run.fencing_token, "again", now=table.now)
     table.now += timedelta(seconds=GRACE + 1)
     tidy.look()
     assert table.files() == {"0.parquet"}
@@ -164,7 +164,7 @@ def test_a_commit_that_was_never_published_stays_and_so_does_what_it_removed(tab
     table.now += timedelta(seconds=10)
     run = table.start()
     table.commit([table.write("unpublished.parquet")])
-    table.store.writer.fail_refresh(run.id, run.fencing_token, "killed", now=table.now)
+    table.store.refreshes.fail(run.id, run.fencing_token, "killed", now=table.now)
     table.now += timedelta(seconds=GRACE * 3)
     assert table.tidy().look() == 0
     assert table.files() == {"0.parquet", "unpublished.parquet"}
@@ -195,7 +195,7 @@ def test_a_refresh_that_reads_a_cache_keeps_its_files(table):
     table.refresh()
     table.now += timedelta(seconds=GRACE * 3)
     assert tidy.look() == 0 and "0.parquet" in table.files()
-    table.store.writer.fail_refresh(run.id, run.fencing_token, "over", now=table.now)
+    table.store.refreshes.fail(run.id, run.fencing_token, "over", now=table.now)
     tidy.look()
     assert table.files() == {"1.parquet"}
 
@@ -227,7 +227,7 @@ def test_a_folder_that_was_lost_and_those_of_dropped_caches_go(table):
     table.now += timedelta(seconds=10)
     run = table.start()
     place = f"{lost}-{run.fencing_token}"
-    table.store.writer.publish_refresh(
+    table.store.refreshes.publish(
         run.id,
         run.fencing_token,
         Publication(cache_version=0, rows=1, bytes=1, tables=(), location=place),
@@ -243,7 +243,7 @@ def test_a_folder_that_was_lost_and_those_of_dropped_caches_go(table):
     table.now += timedelta(seconds=GRACE + 1)
     table.tidy().look()
     assert not lost.exists() and table.files() == {"new.parquet"}
-    table.store.writer.drop_cache(table.cache.id, now=table.now)
+    table.store.caches.drop(table.cache.id, now=table.now)
     assert tidy.purge() == 0
     table.now += timedelta(seconds=GRACE + 1)
     assert tidy.purge() == 1 and not Path(place).exists()
@@ -254,7 +254,7 @@ def test_a_dropped_cache_whose_files_cannot_be_deleted_keeps_no_other(table, mon
     other = Table(table.store, table.root)
     for one in (table, other):
         one.refresh()
-        one.store.writer.drop_cache(one.cache.id, now=one.now)
+        one.store.caches.drop(one.cache.id, now=one.now)
     table.now += timedelta(seconds=GRACE + 1)
     delete = LocalFiles.delete_folder
 
@@ -295,10 +295,10 @@ def test_a_worker_notices_files_that_are_gone(table):
     assert house.look_for_damage() == 0
     (table.folder / "k=a b" / "0.parquet").unlink()
     assert house.look_for_damage() == 1 and house.look_for_damage() == 0
-    damaged = table.store.reader.cache_by_id(table.cache.id).damaged
+    damaged = table.store.caches.get(table.cache.id).damaged
     assert damaged == "its file k=a b/0.parquet is gone"
     table.refresh()
-    assert table.store.reader.cache_by_id(table.cache.id).damaged is None
+    assert table.store.caches.get(table.cache.id).damaged is None
 
 
 SETS = ("0", "1", "2")
@@ -338,7 +338,7 @@ class Chain:
         self.held[version] = {p.rpartition("/")[2] for p in self.table.live}
         if dies:
             store = self.table.store
-            store.writer.fail_refresh(run.id, run.fencing_token, "killed", now=self.table.now)
+            store.refreshes.fail(run.id, run.fencing_token, "killed", now=self.table.now)
         else:
             self.table.publish(run, version)
         return version

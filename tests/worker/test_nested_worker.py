@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.spark.refresher import SparkRefresher
@@ -14,6 +15,7 @@ from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from matcher.model.ir import Block, Output
 from matcher.normalize.stored_plan import plan_definition
+from scheduler.triggers import OnCommit
 from tests.worlds.refresh_star import DAY, Star, plain_plan, total
 
 pytestmark = pytest.mark.spark
@@ -27,21 +29,21 @@ def refresher(star: Star) -> SparkRefresher:
 @pytest.fixture
 def pair(star: Star) -> tuple[CacheRecord, CacheRecord]:
     """`by_item`, and `days` over it; the tables' names mean nothing to this application."""
-    trigger = {"kind": "ON_COMMIT"}
+    refresh = RefreshPolicy(OnCommit())
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.sales GROUP BY item"
-    below = star.cache(plain_plan(star), definition=text, refresh_trigger=trigger)
+    below = star.cache(plain_plan(star), definition=text, refresh=refresh)
     block = Block((star.relation("sales"),), (), (Output("days", total(DAY)),), ())
     above = star.cache(
         plan_definition("days", block),
         definition="SELECT SUM(days) AS days FROM by_item",
         depends_on=(below.id,),
-        refresh_trigger=trigger,
+        refresh=refresh,
     )
     return below, above
 
 
 def wanted(star: Star) -> list[str]:
-    names = {c.id: c.name for c in star.store.reader.caches()}
+    names = {c.id: c.name for c in star.store.caches.all()}
     return [names[w.cache_id] for w in ask_for_due(star.store).wanted]
 
 
@@ -53,7 +55,7 @@ def work(star: Star, refresher: SparkRefresher) -> int:
 
 
 def last(star: Star, cache: CacheRecord) -> RefreshRunRecord:
-    return star.store.reader.refreshes(cache.id, limit=1)[0]
+    return star.store.refreshes.of(cache.id, limit=1)[0]
 
 
 def test_the_cache_below_first_and_the_one_above_from_it(star, pair, refresher):
@@ -110,8 +112,8 @@ def test_a_paused_or_failing_cache_below_holds_nobody_up(star, pair, refresher, 
     assert run.state is RunState.PUBLISHED
     assert run.reason.endswith("from the base tables, since cache by_item: it was never refreshed")
     monkeypatch.undo()
-    cache = star.store.reader.cache_by_id(below.id)
-    star.store.writer.update_cache(below.id, cache.version, now=star.clock(), paused=True)
+    cache = star.store.caches.get(below.id)
+    star.store.caches.update(below.id, cache.version, now=star.clock(), paused=True)
     star.sell((3, "cup", 9, 100, "1.00"))
     Watch(star.store, refresher).look()
     assert wanted(star) == ["days"]
@@ -144,7 +146,7 @@ def test_two_workers_and_two_schedulers_at_once(star, pair, refresher):
     for thread in threads:
         thread.join()
     assert set(asked) == {"by_item"}
-    assert len(star.store.reader.requests()) == 1
+    assert len(star.store.queue.waiting()) == 1
     assert sum(w.take() for w in workers) == 1
     assert running.wait(60)
     assert wanted(star) == [] and sum(w.take() for w in workers) == 0
@@ -156,4 +158,4 @@ def test_two_workers_and_two_schedulers_at_once(star, pair, refresher):
     for worker in workers:
         assert worker.stop(120) == ()
     assert last(star, above).facts["source"]["cache_id"] == below.id
-    assert len(star.store.reader.refreshes(below.id)) == len(star.store.reader.refreshes(above.id))
+    assert len(star.store.refreshes.of(below.id)) == len(star.store.refreshes.of(above.id))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachemgr.base_state import BaseState, Unreadable
+from cachemgr.cache_spec import CacheSpec, RefreshPolicy, trigger_of
 from cachemgr.delta.log import stamp_text
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import CacheManagerError, ErrorCode, RefreshError
@@ -86,8 +87,9 @@ def store(tmp_path: Path) -> Iterator[Metastore]:
 
 
 def made(store: Metastore, place: Path, kind: str = "ON_COMMIT") -> CacheRecord:
-    record = CacheRecord("d", "c", "SELECT", "h", str(place), refresh_trigger={"kind": kind})
-    return store.writer.create_cache(record, now=store.reader.now())
+    spec = CacheSpec(refresh=RefreshPolicy(trigger_of({"kind": kind})))
+    record = CacheRecord("d", "c", "SELECT", "h", str(place), spec=spec)
+    return store.caches.create(record, now=store.clock.now())
 
 
 def published(store: Metastore, cache: CacheRecord) -> RefreshRunRecord:
@@ -99,12 +101,12 @@ def published(store: Metastore, cache: CacheRecord) -> RefreshRunRecord:
     info = {"commitInfo": {"userMetadata": stamp_text({"kind": "FULL"})}}
     log = place / "_delta_log" / f"{0:020d}.json"
     log.write_text("\n".join(map(json.dumps, [info, {"add": add}])))
-    run = store.writer.start_refresh(
+    run = store.refreshes.start(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="test"
     )
     table = SnapshotTableRecord("s", "s3a://b/s", "id-s", 3, 1, "txn:s")
     told = Publication(cache_version=0, rows=1, bytes=1, tables=(table,))
-    return store.writer.publish_refresh(run.id, run.fencing_token, told, now=None)
+    return store.refreshes.publish(run.id, run.fencing_token, told, now=None)
 
 
 def tried(store: Metastore, fails: Fails) -> ScheduleRecord:
@@ -113,21 +115,21 @@ def tried(store: Metastore, fails: Fails) -> ScheduleRecord:
     worker = Worker(store, fails, holder="w1")
     assert worker.take() == 1
     assert worker.stop(60) == ()
-    (found,) = store.reader.schedules()
+    (found,) = store.schedules.all()
     return found
 
 
 def test_nothing_pauses_for_it_however_long_it_lasts(store, tmp_path, monkeypatch) -> None:
     made(store, tmp_path / "c")
-    reader, ahead, fails = store.reader, timedelta(), Fails()
-    real = reader.now
-    monkeypatch.setattr(reader, "now", lambda: real() + ahead)
+    clock, ahead, fails = store.clock, timedelta(), Fails()
+    real = clock.now
+    monkeypatch.setattr(clock, "now", lambda: real() + ahead)
     waits = []
     for after in (0, 30, 60, 300, 590, 700, 3600, 7200, 100_000):
         ahead = timedelta(seconds=after)
         found = tried(store, fails)
         assert not found.cache.paused and found.failures <= 3
-        waits.append((found.retry_at - reader.now()).total_seconds())
+        waits.append((found.retry_at - clock.now()).total_seconds())
     assert max(waits[:5]) <= 20, "as often as a table that is gone is looked for"
     assert waits[5] <= 88 and max(waits) <= 300
     # what is the cache's own counts as ever
@@ -140,9 +142,9 @@ def test_nothing_pauses_for_it_however_long_it_lasts(store, tmp_path, monkeypatc
 def test_what_an_earlier_release_paused_for_it_goes_on(store, tmp_path, because: str) -> None:
     cache = made(store, tmp_path / "c")
     assert is_of_storage(because)
-    store.writer.note_failure(cache.id, failures=5, retry_at=None, paused_because=because)
+    store.schedules.note_failure(cache.id, failures=5, retry_at=None, paused_because=because)
     ask_for_due(store)
-    (found,) = store.reader.schedules()
+    (found,) = store.schedules.all()
     assert (found.cache.paused, found.paused_because, found.failures) == (False, None, 0)
     assert len(ask_for_due(store).wanted) == 1
 
@@ -150,17 +152,17 @@ def test_what_an_earlier_release_paused_for_it_goes_on(store, tmp_path, because:
 @pytest.mark.parametrize("because", OTHERS)
 def test_what_was_paused_for_a_cause_of_its_own_stays_so(store, tmp_path, because: str) -> None:
     cache = made(store, tmp_path / "c")
-    store.writer.note_failure(cache.id, failures=5, retry_at=None, paused_because=because)
+    store.schedules.note_failure(cache.id, failures=5, retry_at=None, paused_because=because)
     assert ask_for_due(store).wanted == ()
-    (found,) = store.reader.schedules()
+    (found,) = store.schedules.all()
     assert found.cache.paused and found.paused_because == because
 
 
 def test_what_a_person_paused_stays_so(store, tmp_path) -> None:
     cache = made(store, tmp_path / "c")
-    store.writer.update_cache(cache.id, cache.version, now=store.reader.now(), paused=True)
+    store.caches.update(cache.id, cache.version, now=store.clock.now(), paused=True)
     assert ask_for_due(store).wanted == ()
-    assert store.reader.cache_by_id(cache.id).paused
+    assert store.caches.get(cache.id).paused
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_housekeeping_notes_what_is_gone_alone_and_takes_it_back(store, tmp_path
 
     def noted() -> str | None:
         housekeeping.look_for_damage()
-        return store.reader.cache_by_id(cache.id).damaged
+        return store.caches.get(cache.id).damaged
 
     files.says = PermissionError(13, "Permission denied")
     assert noted() is None and noted() is None
@@ -223,7 +225,7 @@ def test_housekeeping_does_not_wait_for_a_storage_cache_after_cache(
     """Each of many may take minutes to say no; the next look goes on with the next ones."""
     for number in range(6):
         record = CacheRecord("d", f"c{number}", "SELECT", "h", str(tmp_path / f"c{number}"))
-        published(store, store.writer.create_cache(record, now=store.reader.now()))
+        published(store, store.caches.create(record, now=store.clock.now()))
     files, asked, now = Says(), [], [0.0]
 
     def of(place: str) -> Says:

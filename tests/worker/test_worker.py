@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy, trigger_of
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.process import Process
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
+from scheduler.triggers import OnCommit
 from tests.worlds.refresh_star import SALES, SALES_ROWS, Star, plain_plan, rows_of
 
 pytestmark = pytest.mark.spark
@@ -33,7 +35,11 @@ def refresher(star: Star) -> SparkRefresher:
 def made(star: Star, kind: str = "ON_DEMAND", **trigger: int) -> CacheRecord:
     """A cache whose table names mean nothing to this application, only their places do."""
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.sales GROUP BY item"
-    return star.cache(plain_plan(star), definition=text, refresh_trigger={"kind": kind, **trigger})
+    return star.cache(
+        plain_plan(star),
+        definition=text,
+        refresh=RefreshPolicy(trigger_of({"kind": kind, **trigger})),
+    )
 
 
 def work(star: Star, refresher: SparkRefresher, holder: str = "w1") -> int:
@@ -51,7 +57,7 @@ def test_on_commit_keeps_a_cache_up_to_date(star, refresher):
     assert len(ask_for_due(star.store).wanted) == 1
     assert ask_for_due(star.store).wanted == (), "it waits already"
     assert work(star, refresher) == 1
-    (run,) = star.store.reader.refreshes(cache.id)
+    (run,) = star.store.refreshes.of(cache.id)
     assert run.state is RunState.PUBLISHED and run.origin is Origin.SCHEDULE
     before = star.stored(cache)
 
@@ -59,11 +65,11 @@ def test_on_commit_keeps_a_cache_up_to_date(star, refresher):
     star.sell((3, "cup", 9, 100, "1.00"))
     assert watch.look() == 1
     assert watch.look() == 0, "it is known already"
-    assert star.store.reader.schedule(cache.id).behind_since is not None
+    assert star.store.schedules.of(cache.id).behind_since is not None
     assert len(ask_for_due(star.store).wanted) == 1
     assert work(star, refresher) == 1
     assert star.stored(cache) != before
-    assert star.store.reader.schedule(cache.id).behind_since is None
+    assert star.store.schedules.of(cache.id).behind_since is None
     assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
 
 
@@ -75,18 +81,18 @@ def test_a_commit_that_changes_no_row_is_looked_at_once(star, refresher, kind, t
     star.sell((3, "cup", 9, 100, "1.00"))
     ask_for_due(star.store)
     assert work(star, refresher) == 1
-    usual = star.store.reader.schedule(cache.id).usual_seconds
+    usual = star.store.schedules.of(cache.id).usual_seconds
     star.spark.sql(f"OPTIMIZE delta.`{star.path('sales')}`")
     watch = Watch(star.store, refresher)
     assert watch.look() == 1
     time.sleep(1)
     assert len(ask_for_due(star.store).wanted) == 1
     assert work(star, refresher) == 1
-    run = star.store.reader.refreshes(cache.id)[0]
+    run = star.store.refreshes.of(cache.id)[0]
     assert (run.mode, run.state) == ("UNCHANGED", RunState.UNCHANGED)
     assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
     # how long a refresh takes is not learned from one that had nothing to do
-    assert star.store.reader.schedule(cache.id).usual_seconds == usual > 0
+    assert star.store.schedules.of(cache.id).usual_seconds == usual > 0
 
 
 @pytest.mark.parametrize(
@@ -97,13 +103,13 @@ def test_a_commit_from_the_future_does_not_wait_until_then(star, refresher, kind
     cache = made(star, kind, **trigger)
     ask_for_due(star.store)
     work(star, refresher)
-    published = star.store.reader.published(cache.id)
+    published = star.store.snapshots.published(cache.id)
     star.sell((3, "cup", 9, 100, "1.00"))
     commit = max(Path(star.path("sales"), "_delta_log").glob("*.json"))
     os.utime(commit, (time.time() + 86_400,) * 2)
     star.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert Watch(star.store, refresher).look() == 1
-    behind = star.store.reader.schedule(cache.id).behind_since
+    behind = star.store.schedules.of(cache.id).behind_since
     assert behind == published.run.started_at
     time.sleep(1)
     assert len(ask_for_due(star.store).wanted) == 1
@@ -115,9 +121,9 @@ def test_a_base_table_that_is_made_anew_pauses_nothing_and_one_that_is_lost_does
     cache = made(star, "ON_COMMIT")
     ask_for_due(star.store)
     work(star, refresher)
-    reader, ahead = star.store.reader, timedelta()
-    real = reader.now
-    monkeypatch.setattr(reader, "now", lambda: real() + ahead)
+    clock, ahead = star.store.clock, timedelta()
+    real = clock.now
+    monkeypatch.setattr(clock, "now", lambda: real() + ahead)
 
     def lost(after: float) -> ScheduleRecord:
         """Try again at that many seconds after the table went."""
@@ -125,7 +131,7 @@ def test_a_base_table_that_is_made_anew_pauses_nothing_and_one_that_is_lost_does
         ahead = timedelta(seconds=after)
         assert len(ask_for_due(star.store).wanted) == 1
         work(star, refresher)
-        return reader.schedule(cache.id)
+        return star.store.schedules.of(cache.id)
 
     shutil.rmtree(Path(star.path("sales")))
     assert Watch(star.store, refresher).look() == 1
@@ -133,7 +139,7 @@ def test_a_base_table_that_is_made_anew_pauses_nothing_and_one_that_is_lost_does
         found = lost(after)
         assert found.last.state is RunState.FAILED and "BASE_TABLE_LOST" in found.last.error
         assert not found.cache.paused and found.failures <= 3
-        assert 0 < (found.retry_at - reader.now()).total_seconds() <= 20
+        assert 0 < (found.retry_at - clock.now()).total_seconds() <= 20
     star.write("sales", SALES_ROWS, SALES, "overwrite")
     found = lost(590)
     assert found.last.state is RunState.PUBLISHED and (found.failures, found.retry_at) == (0, None)
@@ -154,7 +160,7 @@ def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresh
     star.write("newer", SALES_ROWS, SALES, "overwrite")
     plan = replace(plain_plan(star, "over_newer"), relations=(star.relation("newer"),))
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.newer GROUP BY item"
-    bad = star.cache(plan, definition=text, refresh_trigger={"kind": "ON_COMMIT"})
+    bad = star.cache(plan, definition=text, refresh=RefreshPolicy(OnCommit()))
     watch = Watch(star.store, refresher)
     assert len(ask_for_due(star.store).wanted) == 2
     assert work(star, refresher) + work(star, refresher) == 2
@@ -169,13 +175,13 @@ def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresh
     assert watch.look() == 2, "what cannot be read has moved: its refresh says why"
     assert len(ask_for_due(star.store).wanted) == 2
     assert work(star, refresher) + work(star, refresher) == 2
-    assert star.store.reader.refreshes(good.id)[0].state is RunState.PUBLISHED
-    run = star.store.reader.refreshes(bad.id)[0]
+    assert star.store.refreshes.of(good.id)[0].state is RunState.PUBLISHED
+    run = star.store.refreshes.of(bad.id)[0]
     assert run.state is RunState.FAILED and "default.newer" in run.error
     assert "cannot be read" in run.error and "ofTomorrow" in run.error
-    schedule = star.store.reader.schedule(bad.id)
+    schedule = star.store.schedules.of(bad.id)
     assert schedule.failures == 1 and schedule.retry_at is not None
-    assert star.store.reader.schedule(good.id).failures == 0
+    assert star.store.schedules.of(good.id).failures == 0
 
 
 def test_failures_in_between_are_tried_again(star, refresher, monkeypatch):
@@ -185,27 +191,27 @@ def test_failures_in_between_are_tried_again(star, refresher, monkeypatch):
     )
     ask_for_due(star.store)
     work(star, refresher)
-    found = star.store.reader.schedule(cache.id)
+    found = star.store.schedules.of(cache.id)
     assert (found.failures, found.cache.paused) == (1, False)
     wait = (found.retry_at - found.last.finished_at).total_seconds()
     assert 2 <= wait <= 5
     assert ask_for_due(star.store).wanted == (), "not before the back-off is over"
     monkeypatch.undo()
-    star.store.writer.note_failure(
+    star.store.schedules.note_failure(
         cache.id, failures=1, retry_at=found.last.started_at, paused_because=None
     )
     ask_for_due(star.store)
     work(star, refresher)
-    found = star.store.reader.schedule(cache.id)
+    found = star.store.schedules.of(cache.id)
     assert (found.failures, found.last.state) == (0, RunState.PUBLISHED)
 
 
 def test_a_failed_request_of_a_person_does_not_count(star, refresher):
     cache = made(star, "ON_COMMIT")
     shutil.rmtree(Path(star.path("sales")))
-    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    star.store.queue.request(cache.id, why="asked", requested_by="ann")
     work(star, refresher)
-    found = star.store.reader.schedule(cache.id)
+    found = star.store.schedules.of(cache.id)
     assert (found.failures, found.cache.paused, found.last.state) == (0, False, RunState.FAILED)
 
 
@@ -214,7 +220,7 @@ def test_a_running_refresh_is_cancelled(star, monkeypatch, late):
     """Spark's own jobs stop: the refresh sits in a job that would take minutes."""
     cache = made(star)
     refresher = SparkRefresher(lambda: star.spark, star.store, lease_seconds=1.5)
-    star.store.writer.request_refresh(cache.id, why="asked")
+    star.store.queue.request(cache.id, why="asked")
     worker = Worker(star.store, refresher, holder="w1", lease_seconds=60)
     started = threading.Event()
 
@@ -230,14 +236,14 @@ def test_a_running_refresh_is_cancelled(star, monkeypatch, late):
     worker.take()
     assert started.wait(30)
     (run_id,) = worker.running
-    star.store.writer.cancel_refresh(run_id, by="ann")
+    star.store.queue.cancel(run_id, by="ann")
     until = time.monotonic() + 30
     while worker.running and time.monotonic() < until:
         time.sleep(0.05)
     assert worker.stop(1) == ()
-    done = star.store.reader.refresh(run_id)
+    done = star.store.refreshes.get(run_id)
     assert done.state is RunState.CANCELLED and "REFRESH_CANCELLED" in done.error
-    assert star.store.reader.published(cache.id) is None
+    assert star.store.snapshots.published(cache.id) is None
 
 
 def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
@@ -255,7 +261,7 @@ def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
             assert started.wait(60)
 
     slow = Slow(lambda: star.spark, star.store, lease_seconds=LEASE)
-    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    star.store.queue.request(cache.id, why="asked", requested_by="ann")
     worker = Told(star.store, slow, holder="w1", lease_seconds=LEASE)
     process = Process(star.store, slow, worker, schedules=False)
     process.start()
@@ -267,9 +273,9 @@ def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
     started.set()
     stopping.join(60)
     assert handed == [()]
-    (waiting,) = star.store.reader.requests()
+    (waiting,) = star.store.queue.waiting()
     assert waiting.requested_by == "ann"
-    assert star.store.reader.refreshes(cache.id) == ()
+    assert star.store.refreshes.of(cache.id) == ()
 
 
 def test_stopping_hands_over_what_does_not_finish(star, refresher):
@@ -283,13 +289,13 @@ def test_stopping_hands_over_what_does_not_finish(star, refresher):
             return super().refresh(run, failing)
 
     stuck = Stuck(lambda: star.spark, star.store, lease_seconds=LEASE)
-    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    star.store.queue.request(cache.id, why="asked", requested_by="ann")
     worker = Worker(star.store, stuck, holder="w1", lease_seconds=LEASE)
     worker.take()
     assert entered.wait(30)
     (run_id,) = worker.stop(0.1)
-    assert star.store.reader.refresh(run_id).state is RunState.SUPERSEDED
-    (waiting,) = star.store.reader.requests()
+    assert star.store.refreshes.get(run_id).state is RunState.SUPERSEDED
+    (waiting,) = star.store.queue.waiting()
     assert waiting.requested_by == "ann" and "w1" in waiting.why
     assert work(star, refresher, holder="w2") == 1
     release.set()
@@ -297,6 +303,6 @@ def test_stopping_hands_over_what_does_not_finish(star, refresher):
     while worker.running and time.monotonic() < until:
         time.sleep(0.05)
     assert not worker.running
-    states = [r.state for r in star.store.reader.refreshes(cache.id)]
+    states = [r.state for r in star.store.refreshes.of(cache.id)]
     assert sorted(states) == [RunState.PUBLISHED, RunState.SUPERSEDED]
     assert rows_of(star.spark.read.format("delta").load(cache.location))

@@ -126,7 +126,7 @@ class Made:
 
     def served(self) -> list[tuple[Any, ...]]:
         """The rows of the published version, one row a group."""
-        run = self.star.store.reader.published(self.cache.id).run
+        run = self.star.store.snapshots.published(self.cache.id).run
         plan = decode_plan(dict(run.plan))
         read = {"__c": TableRead(self.star.key_of(self.cache), run.cache_version)}
         raw = "SELECT * FROM __c"
@@ -135,7 +135,7 @@ class Made:
 
     def computed(self) -> list[tuple[Any, ...]]:
         """What the definition gives at the versions that the snapshot names."""
-        snapshot = self.star.store.reader.published(self.cache.id)
+        snapshot = self.star.store.snapshots.published(self.cache.id)
         versions = {t.location: t.version for t in snapshot.tables}
         names = [f"__t{i}" for i in range(len(self.plan.relations))]
         reads = {
@@ -147,13 +147,13 @@ class Made:
 
     def is_current(self) -> bool:
         """Whether what serves was made from the base tables of now."""
-        tables = self.star.store.reader.published(self.cache.id).tables
+        tables = self.star.store.snapshots.published(self.cache.id).tables
         return all(t.version == self.star.version(t.location) for t in tables)
 
     def check(self) -> None:
         """What serves is what its definition gives, and what is said of it is so."""
         assert self.served() == self.computed()
-        run = self.star.store.reader.published(self.cache.id).run
+        run = self.star.store.snapshots.published(self.cache.id).run
         stored = self._stored_rows(run)
         plan = decode_plan(dict(run.plan))
         assert run.rows == plan.rows == len(stored)
@@ -178,7 +178,7 @@ class Made:
 
     def check_as_full(self) -> None:
         """What is said of it is what a full refresh of the same versions says. Ends with one."""
-        run = self.star.store.reader.published(self.cache.id).run
+        run = self.star.store.snapshots.published(self.cache.id).run
         rows = self.served()
         full = self.refresh("FULL")
         assert full.mode == "FULL" and self.served() == rows
@@ -201,7 +201,7 @@ class Made:
     def check_files(self) -> None:
         """After housekeeping the folder holds the files of what serves, and no other one."""
         self.tidy()
-        run = self.star.store.reader.published(self.cache.id).run
+        run = self.star.store.snapshots.published(self.cache.id).run
         assert self.data_files() == self.live(run)
 
     def data_files(self) -> set[str]:

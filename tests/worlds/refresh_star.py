@@ -24,6 +24,7 @@ from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Call, Col
 from matcher.model.ir import Block, CachePlan, Output, Relation
 from matcher.normalize.stored_plan import plan_definition
+from tests.worlds.records import cache_of
 
 SALES = "shop_id bigint, item string, day int, amount bigint, price decimal(10,2)"
 SHOPS = "id bigint, city string, region string"
@@ -102,13 +103,13 @@ class Star:
             "plan": encode_plan(plan),
             "plan_version": PLAN_VERSION,
         }
-        record = CacheRecord(**(values | fields))
+        record = cache_of(**(values | fields))
         names = [c.name for c in plan.keys or ()]
         sets = [
             GroupingSetRecord(s.grouping_id, i, tuple(names[k] for k in s.keys))
             for i, s in enumerate(plan.grouping_sets)
         ]
-        return self.store.writer.create_cache(record, sets, now=self.clock())
+        return self.store.caches.create(record, sets, now=self.clock())
 
     def refresh(self, cache: CacheRecord, **options: Any) -> RefreshRunRecord:
         return run_refresh(
@@ -117,7 +118,7 @@ class Star:
 
     def stored(self, cache: CacheRecord) -> list[tuple[Any, ...]]:
         """The rows that serve: the published version's."""
-        snapshot = self.store.reader.published(cache.id)
+        snapshot = self.store.snapshots.published(cache.id)
         assert snapshot is not None
         reader = self.spark.read.format("delta").option("versionAsOf", snapshot.run.cache_version)
         return rows_of(reader.load(cache.location))
@@ -152,7 +153,7 @@ class Star:
             state=JoinState.VALID if checked else JoinState.NOT_VALIDATED,
             finds_each=finds_each,
         )
-        return self.store.writer.create_join(record, now=self.clock())
+        return self.store.joins.create(record, now=self.clock())
 
 
 def _split(schema: str) -> list[str]:

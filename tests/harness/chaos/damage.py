@@ -123,8 +123,8 @@ class Damages(threading.Thread):
         Args:
             spec: The cache.
         """
-        cache = self.store.reader.cache("default", spec.name)
-        snapshot = None if cache is None else self.store.reader.published(cache.id)
+        cache = self.store.caches.named("default", spec.name)
+        snapshot = None if cache is None else self.store.snapshots.published(cache.id)
         if cache is None or snapshot is None or snapshot.run.cache_version is None:
             return
         version = snapshot.run.cache_version
@@ -156,8 +156,8 @@ def has_files(store: Metastore, spec: CacheSpec) -> bool:
         store: The metastore.
         spec: The cache.
     """
-    cache = store.reader.cache("default", spec.name)
-    snapshot = None if cache is None else store.reader.published(cache.id)
+    cache = store.caches.named("default", spec.name)
+    snapshot = None if cache is None else store.snapshots.published(cache.id)
     if cache is None or cache.damaged or snapshot is None or snapshot.run.cache_version is None:
         return False
     folder = path_of(cache.location)

@@ -142,15 +142,15 @@ def judge(
     kills = {run: moment for run, moment in kills.items() if moment > last}
     forgotten = frozenset().union(*(r.asked for r in restored))
     done: dict[CacheSpec, list[float]] = {}
-    known: set[str] = {r.id for r in store.reader.requests()}
+    known: set[str] = {r.id for r in store.queue.waiting()}
     for left in known:
         verdict.wrong(f"refresh {left} still waits")
     for spec in specs:
-        cache = store.reader.cache("default", spec.name)
+        cache = store.caches.named("default", spec.name)
         if cache is None:
             verdict.wrong(f"{spec.name} is lost")
             continue
-        runs = sorted(store.reader.refreshes(cache.id, limit=100_000), key=_by_token)
+        runs = sorted(store.refreshes.of(cache.id, limit=100_000), key=_by_token)
         known |= {run.id for run in runs}
         done[spec] = _check_runs(verdict, store, spec, cache, runs, kills)
         gone = {version for name, version in deleted if name == spec.name}
@@ -177,7 +177,7 @@ def _check_runs(
     """Every refresh that was due is done: itself, or by the one that followed it. Returns when
     refreshes came to a good end, in seconds since the epoch.
     """
-    schedule = store.reader.schedule(cache.id)
+    schedule = store.schedules.of(cache.id)
     assert schedule is not None
     if schedule.paused_because is not None:
         verdict.wrong(f"{spec.name} is paused: {schedule.paused_because}")
@@ -335,7 +335,7 @@ def _check_rows(
     commit: Commit,
 ) -> None:
     """The rows of a published version are those of the base version that it names."""
-    snapshot = store.reader.snapshot(run.id)
+    snapshot = store.snapshots.get(run.id)
     base = None if snapshot is None else snapshot.tables[0].version
     folder = path_of(cache.location)
     files = [str(folder / name) for name in sorted(commit.files)]

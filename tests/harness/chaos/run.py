@@ -138,7 +138,7 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
     """
     with ExitStack() as stack:
         store = stack.enter_context(open_metastore(url))
-        _, token = store.writer.create_token("chaos", Role.OPERATOR)
+        _, token = store.tokens.create("chaos", Role.OPERATOR)
         specs = cache_specs(options.caches, options.tables)
         parts = -(-options.caches // options.tables)
         tables = [BaseTable(f"t{i}", folder, parts) for i in range(options.tables)]
@@ -325,7 +325,7 @@ def _create(replica: Replica, specs: list[CacheSpec], store: Metastore) -> None:
         assert answer.status_code == 201, answer.text
 
     def first() -> bool:
-        found = store.reader.list_caches(None)
+        found = store.caches.matching(None)
         return sum(c.published_refresh_id is not None for c in found) == len(specs)
 
     until(first, START_SECONDS + 10 * len(specs), "every cache is refreshed once", every=1.0)
@@ -341,8 +341,8 @@ def _settle(
     def behind() -> list[str]:
         late = []
         for spec in specs:
-            cache = store.reader.cache("default", spec.name)
-            snapshot = None if cache is None else store.reader.published(cache.id)
+            cache = store.caches.named("default", spec.name)
+            snapshot = None if cache is None else store.snapshots.published(cache.id)
             version = None if snapshot is None else snapshot.tables[0].version
             if version != heads[spec.table]:
                 late.append(f"{spec.name} is at {version} of {heads[spec.table]}")
@@ -357,11 +357,11 @@ def _settle(
 
 def _stop(store: Metastore, victims: list[Victim]) -> list[str]:
     """Let what runs come to its end and stop the replicas in good order; what did not."""
-    for cache in store.reader.list_caches(None):
+    for cache in store.caches.matching(None):
         if not cache.paused:
-            store.writer.update_cache(cache.id, cache.version, now=store.reader.now(), paused=True)
+            store.caches.update(cache.id, cache.version, now=store.clock.now(), paused=True)
     try:
-        until(lambda: not any(s.busy for s in store.reader.schedules()), END_SECONDS, "all is over")
+        until(lambda: not any(s.busy for s in store.schedules.all()), END_SECONDS, "all is over")
     except AssertionError as error:
         return [str(error)]
     problems = []

@@ -35,7 +35,7 @@ def states(store: Metastore, specs: Sequence[CacheSpec]) -> dict[str, State]:
         store: The metastore.
         specs: The caches.
     """
-    found = {c.name: c for c in store.reader.list_caches(None)}
+    found = {c.name: c for c in store.caches.matching(None)}
     return {
         spec.name: State(cache.damaged is not None, cache.paused, cache.location)
         for spec in specs

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from sqlalchemy import delete, insert, text
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -23,6 +24,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
+from scheduler.triggers import Every
 from tests.flaky import Flaky
 from tests.harness.chaos.client import Client
 from tests.harness.chaos.damage import _copy
@@ -37,6 +39,7 @@ from tests.harness.chaos.world import (
     expected,
     version_of,
 )
+from tests.worlds.records import cache_of
 
 SPEC = CacheSpec("c00", "t0", 0, "EVERY 30 SECONDS", "STRICT")
 
@@ -76,15 +79,15 @@ class Made:
 
     def start(self) -> RefreshRunRecord:
         """Ask for a refresh and take it."""
-        self.store.writer.request_refresh(self.cache.id, why="due", mode="FULL")
-        run = self.store.writer.claim_refresh("w1", lease_seconds=20)
+        self.store.queue.request(self.cache.id, why="due", mode="FULL")
+        run = self.store.queue.claim("w1", lease_seconds=20)
         assert run is not None
         return run
 
     def publish(self, run: RefreshRunRecord, version: int, base: int) -> RefreshRunRecord:
         """Publish a version as computed at a base version."""
         table = SnapshotTableRecord("t0", "/t0", "id", base, 0)
-        return self.store.writer.publish_refresh(
+        return self.store.refreshes.publish(
             run.id,
             run.fencing_token,
             Publication(cache_version=version, rows=3, bytes=1, tables=[table]),
@@ -106,15 +109,15 @@ def made(tmp_path: Path) -> Iterator[Made]:
     with open_metastore(f"sqlite:///{tmp_path / 'metastore.db'}") as store:
         folder = tmp_path / "c00"
         (folder / "_delta_log").mkdir(parents=True)
-        record = CacheRecord(
+        record = cache_of(
             namespace="default",
             name="c00",
             definition="SELECT …",
             definition_hash="h",
             location=str(folder),
-            refresh_trigger={"kind": "EVERY", "seconds": 30},
+            refresh=RefreshPolicy(Every(30)),
         )
-        cache = store.writer.create_cache(record, now=store.reader.now())
+        cache = store.caches.create(record, now=store.clock.now())
         yield Made(store, cache, folder)
 
 
@@ -122,9 +125,9 @@ def test_nothing_is_wrong_with_what_is_right(made: Made):
     asked = [made.refresh(base).id for base in (0, 3, 7)]
     dead = made.start()
     made.commit(dead.id, dead.fencing_token, 9)
-    made.store.writer.hand_over(dead.id, by="w1")
-    heir = made.store.writer.claim_refresh("w2", lease_seconds=20)
-    made.store.writer.update_refresh(heir.id, heir.fencing_token, mode="ADOPT")
+    made.store.queue.hand_over(dead.id, by="w1")
+    heir = made.store.queue.claim("w2", lease_seconds=20)
+    made.store.refreshes.update(heir.id, heir.fencing_token, mode="ADOPT")
     made.publish(heir, made.version, 9)
     killed = {dead.id: heir.started_at.timestamp() - 9}
     assert made.problems(*asked, dead.id, heir.id, **killed) == []
@@ -146,7 +149,7 @@ def _put_back(made: Made) -> tuple[list[str], Restored]:
 
 def test_what_a_metastore_put_back_has_forgotten_is_not_lost(made: Made):
     made.refresh(4)
-    waiting = made.store.writer.request_refresh(made.cache.id, why="due", mode="FULL")
+    waiting = made.store.queue.request(made.cache.id, why="due", mode="FULL")
     asked, restored = _put_back(made)
     assert asked == [waiting.id], "it is carried out again, under the same id"
     time.sleep(0.01)
@@ -188,7 +191,7 @@ def _lost_request(made: Made) -> list[str]:
 
 
 def _waits(made: Made) -> list[str]:
-    made.store.writer.request_refresh(made.cache.id, why="due")
+    made.store.queue.request(made.cache.id, why="due")
     return made.problems()
 
 
@@ -199,12 +202,12 @@ def _never_ended(made: Made) -> list[str]:
 
 def _failed(made: Made) -> list[str]:
     run = made.start()
-    made.store.writer.fail_refresh(run.id, run.fencing_token, "disk full", now=None)
+    made.store.refreshes.fail(run.id, run.fencing_token, "disk full", now=None)
     return made.problems()
 
 
 def _paused(made: Made) -> list[str]:
-    made.store.writer.note_failure(
+    made.store.schedules.note_failure(
         made.cache.id, failures=5, retry_at=None, paused_because="five in a row"
     )
     return made.problems()
@@ -239,7 +242,7 @@ def _of_another(made: Made) -> list[str]:
 def _adopted_and_published(made: Made) -> list[str]:
     first = made.refresh(5)
     run = made.start()
-    made.store.writer.update_refresh(run.id, run.fencing_token, mode="ADOPT")
+    made.store.refreshes.update(run.id, run.fencing_token, mode="ADOPT")
     made.publish(run, made.commit(first.id, run.fencing_token, 6), 6)
     return made.problems()
 
@@ -264,10 +267,10 @@ def _torn_rows(made: Made) -> list[str]:
 
 def _late(made: Made) -> list[str]:
     dead = made.start()
-    made.store.writer.hand_over(dead.id, by="w1")
-    heir = made.store.writer.claim_refresh("w2", lease_seconds=20)
+    made.store.queue.hand_over(dead.id, by="w1")
+    heir = made.store.queue.claim("w2", lease_seconds=20)
     made.publish(heir, made.commit(heir.id, heir.fencing_token, 5), 5)
-    handed = made.store.reader.refresh(dead.id).finished_at
+    handed = made.store.refreshes.get(dead.id).finished_at
     return made.problems(**{dead.id: (handed - timedelta(seconds=31)).timestamp()})
 
 
@@ -458,17 +461,17 @@ def test_one_query_may_run_into_deleted_files(tmp_path: Path):
 
 def test_a_cache_that_a_storage_away_changed_is_found(made: Made):
     made.refresh(4)
-    cache, writer = made.cache, made.store.writer
+    cache, store = made.cache, made.store
     before = states(made.store, [SPEC])
     assert harmed(before, states(made.store, [SPEC]), ()) == []
-    run = made.store.reader.published(cache.id).run.id
-    writer.note_damage(cache.id, run, "its folder cannot be read")
+    run = made.store.snapshots.published(cache.id).run.id
+    store.snapshots.note_damage(cache.id, run, "its folder cannot be read")
     (said,) = harmed(before, states(made.store, [SPEC]), ())
     assert SPEC.name in said and "damaged=True" in said
     assert harmed(before, states(made.store, [SPEC]), [SPEC.name]) == []
-    writer.lift_damage(cache.id, run, "its folder cannot be read")
+    store.snapshots.lift_damage(cache.id, run, "its folder cannot be read")
     assert harmed(before, states(made.store, [SPEC]), ()) == []
-    writer.note_failure(cache.id, failures=5, retry_at=None, paused_because="denied")
+    store.schedules.note_failure(cache.id, failures=5, retry_at=None, paused_because="denied")
     assert "paused=True" in harmed(before, states(made.store, [SPEC]), ())[0]
 
 

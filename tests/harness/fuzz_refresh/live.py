@@ -361,9 +361,9 @@ class World:
             return Done(finding=self._refused(shape, error) if check else None, note=str(error))
         except Exception as error:
             return Done(finding=Finding("refresh", f"{text}: {one_line(error)}"))
-        cache = self.metastore.reader.cache(self.schema, step.cache)
+        cache = self.metastore.caches.named(self.schema, step.cache)
         assert cache is not None
-        run = self.metastore.reader.refreshes(cache.id, limit=1)[0]
+        run = self.metastore.refreshes.of(cache.id, limit=1)[0]
         way = run.state.value if run.state.value == "UNCHANGED" else run.mode
         self.tally.ways[f"{way} after {change}"] += 1
         if run.account.code:
@@ -382,8 +382,8 @@ class World:
     def _holds(self, shape: Shape, told: str) -> Finding | None:
         """The published rows are those of the definition at the versions that they name, and at
         those that stand now."""
-        cache = self.metastore.reader.cache(self.schema, shape.name)
-        snapshot = None if cache is None else self.metastore.reader.published(cache.id)
+        cache = self.metastore.caches.named(self.schema, shape.name)
+        snapshot = None if cache is None else self.metastore.snapshots.published(cache.id)
         if cache is None or snapshot is None:
             return Finding("refresh", f"{told}: nothing is published")
         got = rows_answer(published_rows(self.plain, cache, snapshot))
@@ -473,10 +473,10 @@ class World:
             return False
         lost = False
         for name in names:
-            cache = self.metastore.reader.cache(self.schema, name.rpartition(".")[2].strip("`"))
-            if cache is None or cache.freshness.value == "STRICT":
+            cache = self.metastore.caches.named(self.schema, name.rpartition(".")[2].strip("`"))
+            if cache is None or cache.spec.freshness.kind.value == "STRICT":
                 continue
-            snapshot = self.metastore.reader.published(cache.id)
+            snapshot = self.metastore.snapshots.published(cache.id)
             assert snapshot is not None
             read = tables_of(step.text)
             versions = {t: v for t, v in base_versions(snapshot).items() if t in read}

@@ -18,7 +18,6 @@ from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, Publication, SnapshotTableRecord, new_id
-from cachemgr.vocabulary import FreshnessKind
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.ir import CachePlan, Relation
 
@@ -80,9 +79,9 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
         The five tables by name.
     """
     tables = {name: make_log(folder, name) for name in COLUMNS}
-    store.writer.note_tables(tables.values())
+    store.tables.note(tables.values())
     heads = Heads().look(tables.values())
-    now = store.reader.now()
+    now = store.clock.now()
     for plan in _plans(folder, count):
         cache_id = new_id()
         payload = encode_plan(plan)
@@ -96,14 +95,13 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
             settings=SETTINGS,
             plan=payload,
             plan_version=PLAN_VERSION,
-            freshness=FreshnessKind.STRICT,
         )
-        store.writer.create_cache(record, now=now)
+        store.caches.create(record, now=now)
         _make_stored(Path(record.location))
-        run = store.writer.start_refresh(
+        run = store.refreshes.start(
             cache_id, "load", now=now, lease_seconds=60, mode="FULL", reason="load"
         )
-        store.writer.update_refresh(run.id, run.fencing_token, plan=payload)
+        store.refreshes.update(run.id, run.fencing_token, plan=payload)
         names = [r.name.rsplit(".")[-1] for r in plan.relations]
         read = columns_read(plan)
         snapshot = [
@@ -117,7 +115,7 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
             )
             for r, n in zip(plan.relations, names, strict=True)
         ]
-        store.writer.publish_refresh(
+        store.refreshes.publish(
             run.id,
             run.fencing_token,
             Publication(cache_version=1, rows=1, bytes=1, tables=snapshot),

@@ -83,7 +83,7 @@ class Worst:
             with open_metastore(url) as store:
                 populate(store, folder, self.caches)
                 names = [f"viewer {number}" for number in range(VIEWERS)]
-                tokens = [store.writer.create_token(name, Role.VIEWER)[1] for name in names]
+                tokens = [store.tokens.create(name, Role.VIEWER)[1] for name in names]
             service = stack.enter_context(rest_service(url, folder))
             asyncio.run(self._ask(service, tokens))
 

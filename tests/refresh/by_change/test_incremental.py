@@ -73,7 +73,7 @@ def all_plan(star: Star, name: str = "all") -> CachePlan:
 
 def stored_rows(star: Star, cache: CacheRecord) -> list[tuple[Any, ...]]:
     """What the published version holds, one row a group."""
-    run = star.store.reader.published(cache.id).run
+    run = star.store.snapshots.published(cache.id).run
     plan = decode_plan(dict(run.plan))
     read = {"__c": TableRead(star.key_of(cache), run.cache_version)}
     text = "SELECT * FROM __c"
@@ -341,7 +341,7 @@ def test_rows_that_went_are_taken_away(
             for cache in caches:
                 star.refresh(cache, mode="INCREMENTAL")
     for cache in caches:
-        kept = star.store.reader.published(cache.id).run.facts
+        kept = star.store.snapshots.published(cache.id).run.facts
         full = star.refresh(cache, mode="FULL").facts
         assert {k: full[k] for k in ("totals", "base_rows")} == {
             k: kept[k] for k in ("totals", "base_rows")
@@ -481,11 +481,11 @@ def test_sums_that_an_average_can_no_longer_be_computed_from(star: Star) -> None
     star.sell(*MORE)
     assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
     check(star, cache, plan)
-    published = star.store.reader.published(cache.id).run.id
+    published = star.store.snapshots.published(cache.id).run.id
     star.sell((1, "pen", 9, 9_007_199_254_740_993, "1.00"))
     with pytest.raises(RefreshError, match=r"AVG\(amount\).* not proven to stay within 2\^53"):
         star.refresh(cache, mode="INCREMENTAL_ONLY")
-    assert star.store.reader.published(cache.id).run.id == published
+    assert star.store.snapshots.published(cache.id).run.id == published
     star.sell((1, "ink", 9, 1, "1.00"))
     run = star.refresh(cache)  # after a failure everything is computed
     assert run.mode == "FULL" and "LAST_ATTEMPT_FAILED" in run.reason
@@ -685,9 +685,9 @@ def test_a_join_declared_anew_by_other_keys_does_not_inherit(star: Star, finds_e
     plan = cube_plan(star)
     cache = star.cache(plan)
     assert star.refresh(cache).facts["joins"] == ["sales_shops"]
-    star.store.writer.drop_join("sales_shops")
+    star.store.joins.drop("sales_shops")
     by_day = replace(first, id=new_id(), keys=(("day", "id"),), finds_each=True)
-    star.store.writer.create_join(by_day, now=star.clock())
+    star.store.joins.create(by_day, now=star.clock())
     star.sell((1, "pen", 99, 1, "1.00"))
     run = star.refresh(cache, mode="INCREMENTAL")
     assert run.mode == "REPLACE" and run.facts["joins"] == []
@@ -743,7 +743,7 @@ def test_a_refresh_that_is_interrupted_gives_its_lease_back(star: Star, step: st
 
     with pytest.raises(KeyboardInterrupt):
         star.refresh(cache, checkpoint=interrupt)
-    [last, *_] = star.store.reader.refreshes(cache.id, limit=1)
+    [last, *_] = star.store.refreshes.of(cache.id, limit=1)
     assert last.state is RunState.CANCELLED and "REFRESH_CANCELLED" in str(last.error)
     assert star.refresh(cache).state is RunState.PUBLISHED
     check(star, cache, plan)
@@ -770,7 +770,7 @@ def test_a_refresh_whose_jobs_are_cancelled_was_cancelled(star: Star) -> None:
         over.set()
         presses.join()
     assert caught.value.code == "REFRESH_CANCELLED"
-    [last, *_] = star.store.reader.refreshes(cache.id, limit=1)
+    [last, *_] = star.store.refreshes.of(cache.id, limit=1)
     assert last.state is RunState.CANCELLED
     assert star.refresh(cache).state is RunState.PUBLISHED
     check(star, cache, plan)
@@ -796,7 +796,7 @@ def test_top_k_is_computed_as_a_whole(star: Star) -> None:
 
 def test_a_cache_that_is_partitioned(star: Star) -> None:
     plan = flat_plan(star)
-    cache = star.cache(plan, partition_by=("city",))
+    cache = star.cache(plan, partitioned_by=("city",))
     star.refresh(cache)
     star.sell(*MORE)
     assert star.refresh(cache, mode="INCREMENTAL").mode == "APPEND"

@@ -66,7 +66,7 @@ def dies(made: Made, step: str, mode: str = "INCREMENTAL") -> None:
 
 
 def runs(made: Made) -> list[RefreshRunRecord]:
-    return list(made.star.store.reader.refreshes(made.cache.id))
+    return list(made.star.store.refreshes.of(made.cache.id))
 
 
 def check(made: Made) -> None:
@@ -358,7 +358,7 @@ spark = with_delta(builder).getOrCreate()
 store = open_metastore({url!r})
 star = Star(spark, store, Path({folder!r}), Clock())
 star.clock.at = datetime.now(UTC)
-caches = [store.reader.cache_by_id(i) for i in {caches!r}]
+caches = [store.caches.get(i) for i in {caches!r}]
 place, wait, once = {where!r}, {wait!r}, threading.Lock()
 
 def kill_now():
@@ -421,7 +421,7 @@ def kill_inside(star: Star, made: list[Made], where: str, wait: float) -> Counte
             found["among its files"] += 1
         else:
             found["before its files"] += 1
-    leases = [star.store.reader.lease(m.cache.id) for m in made]
+    leases = [star.store.refreshes.lease(m.cache.id) for m in made]
     ends = [lease.expires_at for lease in leases if lease.expires_at is not None]
     star.clock.at = max([star.clock.at, *ends]) + timedelta(seconds=1)
     return found

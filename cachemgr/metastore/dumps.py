@@ -32,9 +32,9 @@ from cachemgr.metastore.models import (
     SnapshotTableRow,
     UtcDateTime,
 )
-from cachemgr.metastore.reads import Reads
-from cachemgr.metastore.registry_reads import registry_mark
-from cachemgr.metastore.writes import GAP, Writes, bump_revision
+from cachemgr.metastore.registry import registry_mark
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import GAP, bump_revision
 from cachemgr.vocabulary import RunState
 
 # Raised with what an older release must refuse: 1 knows no LEFT record-preserving joins, and would
@@ -104,10 +104,10 @@ class Dumped:
         return {**self.shared, name: tables}
 
 
-class DumpReads(Reads):
-    """Read what a rebuild needs."""
+class Dumps(Part):
+    """Read what a rebuild needs; build a metastore from it."""
 
-    def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
+    def take(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
         """The caches that changed after a revision, and all that is shared, as of one moment.
 
         Args:
@@ -123,10 +123,6 @@ class DumpReads(Reads):
             caches = tuple(_dump(session, row, mark.epoch) for row in changed.all())
             shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
             return Dumped(mark.epoch, mark.revision, caches, shared)
-
-
-class DumpWrites(Writes):
-    """Build a metastore from dumps."""
 
     def restore(self, caches: Sequence[CacheDump], shared: Rows, revision: int) -> None:
         """Put dumps into a metastore that holds no cache; all of them or nothing.

@@ -1,12 +1,8 @@
-"""The queue of refreshes that wait for a worker, and what the scheduler remembers of each cache.
-
-"Refresh now" is a row here, whoever says it: a person, REST or the scheduler. Any replica may take
-it. Times come from the database's clock unless given, so replicas whose clocks differ agree.
-"""
+"""Refreshes that wait for a worker: asked for, taken, handed over, cancelled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,7 +11,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, ErrorCode, NotFoundError
-from cachemgr.metastore.leases import take_lease, touch_lease
+from cachemgr.metastore.leases import take_lease
 from cachemgr.metastore.models import (
     CacheRow,
     LeaseRow,
@@ -25,14 +21,9 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.queue_rows import ask, give_up, move_epoch
 from cachemgr.metastore.record_rows import request_record, run_record
-from cachemgr.metastore.records import (
-    ASKED,
-    RefreshRequestRecord,
-    RefreshRunRecord,
-    as_utc,
-    new_id,
-)
-from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.records import ASKED, RefreshRequestRecord, RefreshRunRecord, new_id
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import live_cache
 from cachemgr.vocabulary import Origin, RunState
 
 _PORTION: Final = 200
@@ -48,10 +39,33 @@ class DueRefresh:
     epoch: int
 
 
-class QueueWrites(Writes):
-    """Ask for refreshes, take them, cancel them; note down what the scheduler saw."""
+class Queue(Part):
+    """Ask for refreshes, take them, cancel them; look up those that wait."""
 
-    def request_refresh(
+    def waiting(self) -> tuple[RefreshRequestRecord, ...]:
+        """The refreshes that wait for a worker, longest waiting first."""
+        query = select(RefreshRequestRow).order_by(
+            RefreshRequestRow.requested_at, RefreshRequestRow.id
+        )
+        with self._session() as session:
+            return tuple(request_record(row) for row in session.scalars(query))
+
+    def get(self, refresh_id: str) -> RefreshRequestRecord | None:
+        """One refresh that waits; None if none does under that id (it may be a run by now)."""
+        with self._session() as session:
+            row = session.get(RefreshRequestRow, refresh_id)
+            return request_record(row) if row else None
+
+    def still_open(self, ids: Collection[str]) -> frozenset[str]:
+        """Those among some refreshes that wait or run."""
+        waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.id.in_(ids))
+        running = select(RefreshRunRow.id).where(
+            RefreshRunRow.id.in_(ids), RefreshRunRow.state == RunState.RUNNING.value
+        )
+        with self._session() as session:
+            return frozenset(session.scalars(waiting)) | frozenset(session.scalars(running))
+
+    def request(
         self,
         cache_id: str,
         *,
@@ -145,7 +159,7 @@ class QueueWrites(Writes):
             session.execute(insert(RefreshRequestRow), requests)
         return {str(r["cache_id"]): str(r["id"]) for r in requests}
 
-    def claim_refresh(
+    def claim(
         self,
         holder: str,
         *,
@@ -253,7 +267,7 @@ class QueueWrites(Writes):
             why = f"handed over by {by}, {because}"
             return give_up(session, refresh_id, why, moment, stopped=not spark_lost)
 
-    def cancel_refresh(
+    def cancel(
         self, refresh_id: str, *, by: str, now: datetime | int | None = None
     ) -> RefreshRunRecord:
         """Cancel a refresh: one that waits is over at once, one that runs is told to stop.
@@ -296,67 +310,6 @@ class QueueWrites(Writes):
             found.cancel_requested = True
             session.flush()
             return run_record(found)
-
-    def note_behind(self, seen: Mapping[str, datetime | None]) -> None:
-        """Note down since when caches are behind their base tables.
-
-        Args:
-            seen: Cache id to the moment of the first commit that its snapshot lacks, None for one
-                that lacks none.
-        """
-        with self._transaction() as session:
-            for cache_id, moment in sorted(seen.items()):
-                change_schedule(session, cache_id, behind_since=moment)
-
-    def note_failure(
-        self,
-        cache_id: str,
-        *,
-        failures: int,
-        retry_at: datetime | None,
-        paused_because: str | None,
-        token: int | None = None,
-        now: datetime | int | None = None,
-    ) -> bool:
-        """Note down what follows from a scheduled refresh that failed.
-
-        Args:
-            cache_id: The cache's id.
-            failures: How many failed in a row.
-            retry_at: When to try again.
-            paused_because: Why the cache is paused now; None leaves it running.
-            token: The fencing token of the refresh; None does not compare. What one meets whose
-                lease was taken over says nothing about the cache.
-            now: This moment; None asks the database's clock.
-
-        Returns:
-            False if the lease was lost, and nothing noted.
-        """
-        with self._transaction() as session:
-            # the counter first, as in publishing
-            revision = None if paused_because is None else bump_revision(session)
-            if token is not None and not touch_lease(session, cache_id, token):
-                return False
-            if paused_because is not None:
-                session.execute(
-                    update(CacheRow)
-                    .where(CacheRow.id == cache_id, CacheRow.dropped_at.is_(None))
-                    .values(
-                        paused=True,
-                        version=CacheRow.version + 1,
-                        updated_at=self._moment(session, now),
-                        revision=revision,
-                    )
-                    .execution_options(synchronize_session=False)
-                )
-            change_schedule(
-                session,
-                cache_id,
-                failures=failures,
-                retry_at=None if retry_at is None else as_utc(retry_at),
-                paused_because=paused_because,
-            )
-            return True
 
 
 def _running(session: Session, moment: datetime) -> int:

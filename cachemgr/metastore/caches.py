@@ -1,8 +1,9 @@
-"""Changes to caches and to who may use them."""
+"""The caches: what people declared, and the grouping sets of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from operator import eq
 from typing import Any
@@ -11,40 +12,118 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    ErrorCode,
-    MetastoreError,
-    NotFoundError,
-)
+from cachemgr.errors import AlreadyExistsError, ConflictError, ErrorCode, MetastoreError
 from cachemgr.metastore.dependants import (
     Alike,
     refuse_broken_order,
     refuse_with_dependants,
     take_over,
 )
+from cachemgr.metastore.grants import principals_of
 from cachemgr.metastore.models import (
     CacheRow,
     CommitNumberRow,
     GrantRow,
+    GroupingSetRow,
     LeaseRow,
-    PastGrantRow,
     RefreshRequestRow,
     RefreshRunRow,
     ScheduleRow,
 )
-from cachemgr.metastore.record_rows import cache_record, cache_row, cache_values, set_rows
-from cachemgr.metastore.records import EVERYBODY, CacheRecord, GroupingSetRecord, as_utc, name_key
-from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
-from cachemgr.roles import check_principal
+from cachemgr.metastore.record_rows import (
+    cache_record,
+    cache_row,
+    cache_values,
+    set_record,
+    set_rows,
+)
+from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, as_utc, name_key
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import RunState
 
 
-class CacheWrites(Writes):
-    """Create, change, rename and drop caches; grant and revoke."""
+def matches_like(pattern: str, name: str) -> bool:
+    """Whether a name fits the pattern of SHOW … LIKE, by Spark's rules.
 
-    def create_cache(
+    Args:
+        pattern: `*` stands for any characters and `|` separates choices; case does not count.
+        name: The name.
+
+    Returns:
+        True if one of the choices fits the whole name.
+    """
+    for choice in pattern.split("|"):
+        regex = ".*".join(re.escape(part) for part in choice.strip().split("*"))
+        if re.fullmatch(regex, name, re.IGNORECASE | re.DOTALL):
+            return True
+    return False
+
+
+class Caches(Part):
+    """Look caches up; create, change, rename and drop them."""
+
+    def all(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:
+        """All caches by namespace and name; dropped ones last, if asked for."""
+        query = select(CacheRow).order_by(
+            CacheRow.dropped_at.isnot(None), CacheRow.namespace_key, CacheRow.name_key, CacheRow.id
+        )
+        if not include_dropped:
+            query = query.where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return tuple(cache_record(row) for row in session.scalars(query))
+
+    def matching(self, like: str | None = None) -> tuple[CacheRecord, ...]:
+        """The live caches whose name fits a pattern of SHOW … LIKE."""
+        found = self.all()
+        return found if like is None else tuple(c for c in found if matches_like(like, c.name))
+
+    def named(self, namespace: str, name: str) -> CacheRecord | None:
+        """The live cache of a name, whatever its case; None if there is none."""
+        query = select(CacheRow).where(
+            CacheRow.namespace_key == name_key(namespace),
+            CacheRow.name_key == name_key(name),
+            CacheRow.dropped_at.is_(None),
+        )
+        with self._session() as session:
+            row = session.scalar(query)
+            return cache_record(row) if row else None
+
+    def get(self, cache_id: str) -> CacheRecord | None:
+        """The cache of an id, dropped or not; None if there is none."""
+        with self._session() as session:
+            row = session.get(CacheRow, cache_id)
+            return cache_record(row) if row else None
+
+    def dependencies(self) -> dict[str, tuple[str, ...]]:
+        """For each live cache the ids of those that its definition names."""
+        query = select(CacheRow.id, CacheRow.depends_on).where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return {i: tuple(over or ()) for i, over in session.execute(query)}
+
+    def live_names(self) -> tuple[tuple[str, str], ...]:
+        """Namespace and name of all caches that are not dropped."""
+        query = select(CacheRow.namespace, CacheRow.name).where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return tuple((namespace, name) for namespace, name in session.execute(query))
+
+    def names(self, cache_ids: Collection[str]) -> dict[str, str]:
+        """The qualified names of caches by id, dropped or not."""
+        if not cache_ids:
+            return {}
+        query = select(CacheRow.id, CacheRow.namespace, CacheRow.name)
+        with self._session() as session:
+            rows = session.execute(query.where(CacheRow.id.in_(list(cache_ids))))
+            return {i: f"{namespace}.{name}" if namespace else name for i, namespace, name in rows}
+
+    def grouping_sets(self, cache_id: str) -> tuple[GroupingSetRecord, ...]:
+        """The grouping sets of a cache, in the order of its definition."""
+        query = select(GroupingSetRow).where(GroupingSetRow.cache_id == cache_id)
+        with self._session() as session:
+            rows = session.scalars(query.order_by(GroupingSetRow.ordinal))
+            return tuple(set_record(row) for row in rows)
+
+    def create(
         self,
         record: CacheRecord,
         sets: Iterable[GroupingSetRecord] = (),
@@ -92,12 +171,12 @@ class CacheWrites(Writes):
             session.add(CommitNumberRow(cache_id=record.id, last=0))
             session.add(ScheduleRow(cache_id=record.id, epoch=0, failures=0))
             if old is not None:
-                for principal in _principals(session, old.id):
+                for principal in principals_of(session, old.id):
                     session.add(GrantRow(cache_id=record.id, principal=principal))
             session.flush()
             return cache_record(row)
 
-    def update_cache(
+    def update(
         self, cache_id: str, expected_version: int, *, now: datetime | int, **changed: Any
     ) -> CacheRecord:
         """Change fields of a cache, if nobody else has changed it since it was read.
@@ -158,7 +237,7 @@ class CacheWrites(Writes):
                 change_schedule(session, cache_id, paused_because=None)
             return cache_record(live_cache(session, cache_id))
 
-    def rename_cache(
+    def rename(
         self,
         cache_id: str,
         expected_version: int,
@@ -167,14 +246,14 @@ class CacheWrites(Writes):
         namespace: str | None = None,
         now: datetime | int,
     ) -> CacheRecord:
-        """Give a cache another name; see `update_cache` for what is raised."""
+        """Give a cache another name; see `update` for what is raised."""
         changed = {"name": name} | ({} if namespace is None else {"namespace": namespace})
-        return self.update_cache(cache_id, expected_version, now=now, **changed)
+        return self.update(cache_id, expected_version, now=now, **changed)
 
-    def drop_cache(self, cache_id: str, *, now: datetime | int) -> CacheRecord:
+    def drop(self, cache_id: str, *, now: datetime | int) -> CacheRecord:
         """Drop a cache: sessions forget it, a running refresh cannot publish any more.
 
-        Its row and files stay until `purge_cache`, for queries already planned.
+        Its row and files stay until `purge`, for queries already planned.
 
         Args:
             cache_id: Its id.
@@ -195,7 +274,7 @@ class CacheWrites(Writes):
             session.flush()
             return cache_record(row)
 
-    def purge_cache(self, cache_id: str) -> None:
+    def purge(self, cache_id: str) -> None:
         """Forget a dropped cache for good, with its runs and snapshots.
 
         Args:
@@ -216,81 +295,6 @@ class CacheWrites(Writes):
                 )
             session.execute(delete(CacheRow).where(CacheRow.id == cache_id))
 
-    def grant(self, cache_id: str, principal: str) -> bool:
-        """Let a principal use a cache; from its first grant on, nobody else may.
-
-        Args:
-            cache_id: The cache's id.
-            principal: Who.
-
-        Returns:
-            False if that was so already.
-
-        Raises:
-            ConfigurationError: That is no principal.
-            NotFoundError: There is no such cache.
-        """
-        name = check_principal(principal)
-        with self._transaction() as session:
-            bump_revision(session, cache_id)
-            row = live_cache(session, cache_id)
-            if name in _principals(session, cache_id):
-                return False
-            _narrow(session, row, self._moment(session, None))
-            session.add(GrantRow(cache_id=cache_id, principal=name))
-            return True
-
-    def set_grants(self, cache_id: str, principals: Iterable[str]) -> None:
-        """Let exactly these principals use a cache; with none it is open to nobody.
-
-        Args:
-            cache_id: The cache's id.
-            principals: Who.
-
-        Raises:
-            NotFoundError: There is no such cache.
-        """
-        with self._transaction() as session:
-            bump_revision(session, cache_id)
-            row = live_cache(session, cache_id)
-            moment = self._moment(session, None)
-            _narrow(session, row, moment)
-            for gone in _principals(session, cache_id).difference(principals):
-                session.merge(PastGrantRow(cache_id=cache_id, principal=gone, until=moment))
-            session.execute(delete(GrantRow).where(GrantRow.cache_id == cache_id))
-            session.add_all(
-                GrantRow(cache_id=cache_id, principal=p) for p in sorted(set(principals))
-            )
-
-    def revoke(self, cache_id: str, principal: str) -> None:
-        """Take a grant back. A cache whose last grant is gone stays narrowed: open to nobody.
-
-        Args:
-            cache_id: The cache's id.
-            principal: Who.
-
-        Raises:
-            NotFoundError: There is no such cache, or no such grant.
-        """
-        with self._transaction() as session:
-            bump_revision(session, cache_id)
-            row = live_cache(session, cache_id)
-            principals = _principals(session, cache_id)
-            if principal not in principals:
-                granted = ", ".join(sorted(principals)) or "nobody"
-                raise NotFoundError(
-                    ErrorCode.GRANT_NOT_FOUND,
-                    f"{principal} has no grant on the relational cache {row.namespace}.{row.name}: "
-                    f"granted are {granted}",
-                )
-            moment = self._moment(session, None)
-            session.merge(PastGrantRow(cache_id=cache_id, principal=principal, until=moment))
-            session.execute(
-                delete(GrantRow).where(
-                    GrantRow.cache_id == cache_id, GrantRow.principal == principal
-                )
-            )
-
 
 def _live_named(namespace: str, name: str) -> Any:
     return select(CacheRow).where(
@@ -298,16 +302,6 @@ def _live_named(namespace: str, name: str) -> Any:
         CacheRow.name_key == name_key(name),
         CacheRow.dropped_at.is_(None),
     )
-
-
-def _principals(session: Session, cache_id: str) -> set[str]:
-    return set(session.scalars(select(GrantRow.principal).where(GrantRow.cache_id == cache_id)))
-
-
-def _narrow(session: Session, row: CacheRow, moment: datetime) -> None:
-    if not row.narrowed:
-        row.narrowed = True
-        session.merge(PastGrantRow(cache_id=row.id, principal=EVERYBODY, until=moment))
 
 
 def _taken(

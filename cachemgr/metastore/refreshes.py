@@ -5,19 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import and_, delete, func, not_, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, ErrorCode, LeaseLostError, NotFoundError
-from cachemgr.metastore.leases import take_lease, touch_lease
-from cachemgr.metastore.models import (
-    CacheRow,
-    CommitNumberRow,
-    GroupingSetRow,
-    LeaseRow,
-    RefreshRunRow,
-    RegistryRevisionRow,
-)
+from cachemgr.metastore.history import PORTION, delete_rows, prunable_runs
+from cachemgr.metastore.leases import take_lease, touch_lease, with_losses
+from cachemgr.metastore.models import CacheRow, GroupingSetRow, LeaseRow, RefreshRunRow
 from cachemgr.metastore.record_rows import (
     cache_values,
     lease_record,
@@ -30,9 +24,11 @@ from cachemgr.metastore.records import (
     LeaseRecord,
     Publication,
     RefreshRunRecord,
+    as_utc,
     new_id,
 )
-from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import PLAN_VERSION
 
@@ -40,11 +36,77 @@ _RUN_FIELDS = frozenset(
     {"mode", "reason", "commit_number", "parent_version", "stages", "plan", "facts"}
 )
 
+_ENDED = tuple(s.value for s in (RunState.PUBLISHED, RunState.UNCHANGED, RunState.FAILED))
 
-class RefreshWrites(Writes):
-    """Start, follow and end refreshes; one at a time for each cache."""
 
-    def start_refresh(
+class Refreshes(Part):
+    """Start, follow and end refreshes, one at a time for each cache; look them up."""
+
+    def get(self, refresh_id: str) -> RefreshRunRecord | None:
+        """One refresh run; None if there is none."""
+        with self._session() as session:
+            row = session.get(RefreshRunRow, refresh_id)
+            runs = [run_record(row)] if row else []
+            return next(iter(with_losses(session, runs)), None)
+
+    def of(
+        self, cache_id: str, limit: int = 100, *, state: RunState | None = None
+    ) -> tuple[RefreshRunRecord, ...]:
+        """The refresh runs of a cache, newest first.
+
+        Args:
+            cache_id: The cache's id.
+            limit: At most so many.
+            state: Only those in this state.
+        """
+        wanted = [RefreshRunRow.cache_id == cache_id]
+        if state is not None:
+            wanted.append(RefreshRunRow.state == state.value)
+        query = (
+            select(RefreshRunRow)
+            .where(*wanted)
+            .order_by(RefreshRunRow.started_at.desc(), RefreshRunRow.fencing_token.desc())
+            .limit(limit)
+        )
+        with self._session() as session:
+            runs = [run_record(row) for row in session.scalars(query)]
+            return with_losses(session, runs)
+
+    def lease(self, cache_id: str) -> LeaseRecord | None:
+        """Who refreshes a cache now; None if there is no such cache."""
+        with self._session() as session:
+            row = session.get(LeaseRow, cache_id)
+            return lease_record(row) if row else None
+
+    def cancel_requested(self, refresh_id: str) -> bool:
+        """Whether somebody has cancelled a refresh that runs."""
+        asked = select(RefreshRunRow.cancel_requested).where(RefreshRunRow.id == refresh_id)
+        with self._session() as session:
+            return bool(session.scalar(asked))
+
+    def failing_since(self, cache_id: str, code: str) -> datetime | None:
+        """When the first of a cache's refreshes began that have failed with one error and nothing
+        else since.
+
+        Args:
+            cache_id: The cache's id.
+            code: The error's code.
+
+        Returns:
+            The moment; None if the last refresh that came to an end did otherwise.
+        """
+        run = RefreshRunRow
+        over = (run.cache_id == cache_id, run.state.in_(_ENDED))
+        so = and_(run.state == RunState.FAILED.value, run.error.startswith(f"[{code}]"))
+        other = select(func.max(run.fencing_token)).where(*over, not_(so)).scalar_subquery()
+        first = select(func.min(run.started_at)).where(
+            *over, so, run.fencing_token > func.coalesce(other, -1)
+        )
+        with self._session() as session:
+            found = session.scalar(first)
+            return None if found is None else as_utc(found)
+
+    def start(
         self,
         cache_id: str,
         holder: str,
@@ -102,7 +164,7 @@ class RefreshWrites(Writes):
             session.flush()
             return run_record(run)
 
-    def update_refresh(self, refresh_id: str, token: int, **changed: Any) -> RefreshRunRecord:
+    def update(self, refresh_id: str, token: int, **changed: Any) -> RefreshRunRecord:
         """Note down what became known while a refresh runs.
 
         Args:
@@ -130,67 +192,7 @@ class RefreshWrites(Writes):
             session.flush()
             return run_record(run)
 
-    def next_commit_number(self, cache_id: str) -> int:
-        """Give out the number of one Delta commit; each is given once, and they only grow.
-
-        Args:
-            cache_id: The cache's id.
-
-        Returns:
-            The number, from 1.
-
-        Raises:
-            NotFoundError: There is no such cache.
-        """
-        with self._transaction() as session:
-            number = session.scalar(
-                update(CommitNumberRow)
-                .where(CommitNumberRow.cache_id == cache_id)
-                .values(last=CommitNumberRow.last + 1)
-                .returning(CommitNumberRow.last)
-                .execution_options(synchronize_session=False)
-            )
-            if number is None:
-                raise NotFoundError(
-                    ErrorCode.CACHE_NOT_FOUND,
-                    f"there is no relational cache with the id {cache_id}: "
-                    "SHOW RELATIONAL CACHES lists those that exist",
-                )
-            return number
-
-    def catch_up(self, cache_id: str, number: int) -> bool:
-        """Go on after a commit number that the cache's log holds and this metastore never gave
-        out: it was put back from a copy of its own, and what happened since is not known to it.
-
-        Sessions that hold something of that time load everything anew, since the registry gets
-        another epoch; revisions go on far above those that were given out since the copy.
-
-        Args:
-            cache_id: The cache's id.
-            number: The number of the log.
-
-        Returns:
-            False if the number was given out here, and nothing was changed.
-        """
-        behind = (CommitNumberRow.cache_id == cache_id, CommitNumberRow.last < number)
-        with self._transaction() as session:
-            if session.scalar(select(CommitNumberRow.last).where(*behind)) is None:
-                return False
-            bump_revision(session)
-            session.execute(
-                update(RegistryRevisionRow)
-                .values(revision=RegistryRevisionRow.revision + GAP, epoch=new_id())
-                .execution_options(synchronize_session=False)
-            )
-            session.execute(
-                update(CommitNumberRow)
-                .where(*behind)
-                .values(last=number)
-                .execution_options(synchronize_session=False)
-            )
-            return True
-
-    def publish_refresh(
+    def publish(
         self,
         refresh_id: str,
         token: int,
@@ -214,7 +216,7 @@ class RefreshWrites(Writes):
         """
         with self._transaction() as session:
             moment = self._moment(session, now)
-            # The counter first, as in drop_cache: locks taken in two orders would deadlock.
+            # The counter first, as in `Caches.drop`: locks taken in two orders would deadlock.
             revision = bump_revision(session)
             run = _held_run(session, refresh_id, token)
             published = session.scalar(
@@ -274,59 +276,7 @@ class RefreshWrites(Writes):
             session.flush()
             return run_record(run)
 
-    def note_damage(self, cache_id: str, refresh_id: str, what: str) -> bool:
-        """Note down that files of a cache are gone: it answers nothing until it is refreshed.
-
-        Args:
-            cache_id: The cache's id.
-            refresh_id: The refresh whose files were looked for; where another one is published by
-                now, nothing is noted.
-            what: What is wrong, for people.
-
-        Returns:
-            Whether that was news.
-        """
-        return self._change_damage(cache_id, refresh_id, CacheRow.damaged.is_(None), what)
-
-    def lift_damage(self, cache_id: str, refresh_id: str, what: str) -> bool:
-        """Take back what was noted of a cache's files: a look found them whole.
-
-        Args:
-            cache_id: The cache's id.
-            refresh_id: The refresh whose files were looked at; where another one is published by
-                now, nothing is changed.
-            what: What was noted; where it is something else by now, nothing is changed.
-
-        Returns:
-            Whether it was taken back.
-        """
-        return self._change_damage(cache_id, refresh_id, CacheRow.damaged == what, None)
-
-    def _change_damage(
-        self, cache_id: str, refresh_id: str, before: ColumnElement[bool], after: str | None
-    ) -> bool:
-        """What is noted of the files of a published refresh, where `before` holds of it; True if
-        that was so."""
-        with self._transaction() as session:
-            meant = (
-                CacheRow.id == cache_id,
-                CacheRow.published_refresh_id == refresh_id,
-                CacheRow.dropped_at.is_(None),
-                before,
-            )
-            if session.scalar(select(CacheRow.id).where(*meant)) is None:
-                return False
-            revision = bump_revision(session)
-            changed = session.scalar(
-                update(CacheRow)
-                .where(*meant)
-                .values(damaged=after, revision=revision)
-                .returning(CacheRow.id)
-                .execution_options(synchronize_session=False)
-            )
-            return changed is not None
-
-    def fail_refresh(
+    def fail(
         self,
         refresh_id: str,
         token: int,
@@ -391,18 +341,38 @@ class RefreshWrites(Writes):
                 raise _lost(f"of the cache {cache_id}")
             return lease_record(row)
 
-    def release_lease(self, cache_id: str, token: int) -> bool:
-        """Give a lease back.
+    def prune(self, before: datetime | int, *, limit: int = PORTION) -> int:
+        """Delete refreshes that began before a moment, oldest first, with their snapshots.
+
+        The last `RUNS_KEPT` of each cache stay, the one that it serves from, and what still runs.
 
         Args:
-            cache_id: The cache's id.
-            token: The fencing token.
+            before: The moment.
+            limit: At most so many.
 
         Returns:
-            False if it was not held any more.
+            How many were deleted; `limit` says that there may be more.
         """
+        deleted = 0
         with self._transaction() as session:
-            return _release(session, cache_id, token)
+            for cache_id, served, bound in prunable_runs(session, as_utc(before)):
+                if deleted >= limit:
+                    break
+                found = (
+                    select(RefreshRunRow.id)
+                    .where(
+                        RefreshRunRow.cache_id == cache_id,
+                        RefreshRunRow.started_at < bound,
+                        RefreshRunRow.state != RunState.RUNNING.value,
+                        RefreshRunRow.id != (served or ""),
+                    )
+                    .order_by(RefreshRunRow.started_at)
+                    .limit(limit - deleted)
+                    # another replica that does the same is not waited for
+                    .with_for_update(skip_locked=True)
+                )
+                deleted += delete_rows(session, RefreshRunRow, found)
+        return deleted
 
 
 def _followed(followed: Followed | None) -> dict[str, Any]:
@@ -463,5 +433,5 @@ def _lost(what: str) -> LeaseLostError:
 def _no_run(refresh_id: str) -> NotFoundError:
     return NotFoundError(
         ErrorCode.REFRESH_NOT_FOUND,
-        f"there is no refresh {refresh_id}: start one with start_refresh",
+        f"there is no refresh {refresh_id}: list the cache's refreshes",
     )

@@ -1,8 +1,8 @@
-"""All changes to the metastore; each method is one transaction."""
+"""The declared record-preserving joins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import select
@@ -11,36 +11,29 @@ from sqlalchemy.orm import Session
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import AlreadyExistsError, ErrorCode, NotFoundError
-from cachemgr.metastore.base_tables import BaseTableWrites
-from cachemgr.metastore.cache_writes import CacheWrites
-from cachemgr.metastore.dump import DumpWrites
-from cachemgr.metastore.following import FollowingWrites
-from cachemgr.metastore.history import HistoryWrites
-from cachemgr.metastore.models import DecisionRow, JoinRow
-from cachemgr.metastore.queue_writes import QueueWrites
-from cachemgr.metastore.record_rows import decision_row, join_record, join_row
-from cachemgr.metastore.records import DecisionRecord, JoinRecord, as_utc, name_key
-from cachemgr.metastore.refresh_writes import RefreshWrites
-from cachemgr.metastore.restricted import RestrictedWrites
-from cachemgr.metastore.tokens import AccessWrites
+from cachemgr.metastore.models import JoinRow
+from cachemgr.metastore.record_rows import join_record, join_row
+from cachemgr.metastore.records import JoinRecord, as_utc, name_key
+from cachemgr.metastore.transactions import Part
 from cachemgr.metastore.writes import bump_revision
 from cachemgr.vocabulary import JoinState
 
 
-class Writer(
-    CacheWrites,
-    RefreshWrites,
-    QueueWrites,
-    AccessWrites,
-    RestrictedWrites,
-    DumpWrites,
-    BaseTableWrites,
-    FollowingWrites,
-    HistoryWrites,
-):
-    """Changes to the metastore; made by `open_metastore`."""
+class Joins(Part):
+    """Look joins up; declare them, note down what a validation found, drop them."""
 
-    def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:
+    def all(self) -> tuple[JoinRecord, ...]:
+        """All record-preserving joins by name."""
+        with self._session() as session:
+            return all_joins(session)
+
+    def named(self, name: str) -> JoinRecord | None:
+        """The record-preserving join of a name, whatever its case; None if there is none."""
+        with self._session() as session:
+            row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
+            return join_record(row) if row else None
+
+    def create(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:
         """Store a record-preserving join.
 
         Args:
@@ -67,7 +60,7 @@ class Writer(
                 ) from error
             return join_record(row)
 
-    def update_join_state(
+    def update_state(
         self,
         join_id: str,
         state: JoinState,
@@ -111,7 +104,7 @@ class Writer(
             session.flush()
             return join_record(row)
 
-    def drop_join(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Forget a record-preserving join.
 
         Args:
@@ -124,34 +117,6 @@ class Writer(
             bump_revision(session)
             session.delete(_join(session, name))
 
-    def log_decisions(
-        self, batch: Iterable[DecisionRecord], *, batch_id: str | None = None
-    ) -> bool:
-        """Store decisions; sessions are not told, since these change nothing for them.
-
-        Args:
-            batch: The decisions.
-            batch_id: Under which the very same batch may be sent again, at most 64 characters.
-
-        Returns:
-            False if a batch of that id was stored before: nothing is stored then.
-        """
-        rows = [decision_row(record) for record in batch]
-        if not rows:
-            return True
-        for position, row in enumerate(rows if batch_id is not None else ()):
-            row.batch, row.position = batch_id, position
-        with self._transaction() as session:
-            known = select(DecisionRow.id).where(DecisionRow.batch == batch_id).limit(1)
-            if batch_id is not None and session.scalar(known) is not None:
-                return False
-            try:
-                with session.begin_nested():
-                    session.add_all(rows)
-            except IntegrityError:  # sent twice at once, and the other was quicker
-                return False
-            return True
-
 
 def _join(session: Session, name: str) -> JoinRow:
     row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
@@ -162,3 +127,9 @@ def _join(session: Session, name: str) -> JoinRow:
             "SHOW RECORD PRESERVING JOINS lists those that exist",
         )
     return row
+
+
+def all_joins(session: Session) -> tuple[JoinRecord, ...]:
+    """All record-preserving joins by name."""
+    rows = session.scalars(select(JoinRow).order_by(JoinRow.name_key))
+    return tuple(join_record(row) for row in rows)

@@ -1,4 +1,4 @@
-"""What the scheduler and the workers ask of the metastore; see `queue_writes` for the changes."""
+"""What the scheduler knows of each cache, and what it notes down."""
 
 from __future__ import annotations
 
@@ -7,41 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Engine,
-    Subquery,
-    and_,
-    func,
-    not_,
-    select,
-    true,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Subquery, select, true, union_all, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
-from cachemgr.metastore.leases import with_losses
-from cachemgr.metastore.models import (
-    CacheRow,
-    RefreshRequestRow,
-    RefreshRunRow,
-    ScheduleRow,
-)
-from cachemgr.metastore.reads import Reads, database_moment
-from cachemgr.metastore.record_rows import cache_record, request_record, run_record
-from cachemgr.metastore.records import (
-    CacheRecord,
-    RefreshRequestRecord,
-    RefreshRunRecord,
-    ScheduleRecord,
-    as_utc,
-)
+from cachemgr.metastore.leases import touch_lease, with_losses
+from cachemgr.metastore.models import CacheRow, RefreshRequestRow, RefreshRunRow, ScheduleRow
+from cachemgr.metastore.record_rows import cache_record, run_record
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, ScheduleRecord, as_utc
+from cachemgr.metastore.transactions import Part, Transactions
+from cachemgr.metastore.writes import bump_revision, change_schedule
 from cachemgr.vocabulary import RunState
 
 _RECENT = 5
-_ENDED = tuple(s.value for s in (RunState.PUBLISHED, RunState.UNCHANGED, RunState.FAILED))
-
 
 # What tells that a cache is as it was read before.
 _CACHE_MARK = (
@@ -53,6 +30,7 @@ _CACHE_MARK = (
     CacheRow.damaged,
     CacheRow.updated_at,
 )
+
 _SCHEDULE = (
     ScheduleRow.epoch,
     ScheduleRow.failures,
@@ -73,75 +51,19 @@ class _Remembered:
     usual: Mapping[str, tuple[str | None, float]] = field(default_factory=dict)
 
 
-class QueueReads(Reads):
-    """Refreshes that wait, and the state of each cache's schedule."""
+class Schedules(Part):
+    """The state of each cache's schedule."""
 
-    def __init__(self, engine: Engine, url: URL) -> None:
-        super().__init__(engine, url)
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(transactions)
         # replaced as a whole: several threads look
         self._remembered = _Remembered()
 
-    def requests(self) -> tuple[RefreshRequestRecord, ...]:
-        """The refreshes that wait for a worker, longest waiting first."""
-        query = select(RefreshRequestRow).order_by(
-            RefreshRequestRow.requested_at, RefreshRequestRow.id
-        )
-        with self._session() as session:
-            return tuple(request_record(row) for row in session.scalars(query))
-
-    def request(self, refresh_id: str) -> RefreshRequestRecord | None:
-        """One refresh that waits; None if none does under that id (it may be a run by now)."""
-        with self._session() as session:
-            row = session.get(RefreshRequestRow, refresh_id)
-            return request_record(row) if row else None
-
-    def open_refreshes(self, ids: Collection[str]) -> frozenset[str]:
-        """Those among some refreshes that wait or run."""
-        waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.id.in_(ids))
-        running = select(RefreshRunRow.id).where(
-            RefreshRunRow.id.in_(ids), RefreshRunRow.state == RunState.RUNNING.value
-        )
-        with self._session() as session:
-            return frozenset(session.scalars(waiting)) | frozenset(session.scalars(running))
-
-    def cancel_requested(self, refresh_id: str) -> bool:
-        """Whether somebody has cancelled a refresh that runs."""
-        asked = select(RefreshRunRow.cancel_requested).where(RefreshRunRow.id == refresh_id)
-        with self._session() as session:
-            return bool(session.scalar(asked))
-
-    def now(self) -> datetime:
-        """This moment by the database's clock, which all replicas share."""
-        with self._session() as session:
-            return database_moment(session)
-
-    def failing_since(self, cache_id: str, code: str) -> datetime | None:
-        """When the first of a cache's refreshes began that have failed with one error and nothing
-        else since.
-
-        Args:
-            cache_id: The cache's id.
-            code: The error's code.
-
-        Returns:
-            The moment; None if the last refresh that came to an end did otherwise.
-        """
-        run = RefreshRunRow
-        over = (run.cache_id == cache_id, run.state.in_(_ENDED))
-        so = and_(run.state == RunState.FAILED.value, run.error.startswith(f"[{code}]"))
-        other = select(func.max(run.fencing_token)).where(*over, not_(so)).scalar_subquery()
-        first = select(func.min(run.started_at)).where(
-            *over, so, run.fencing_token > func.coalesce(other, -1)
-        )
-        with self._session() as session:
-            found = session.scalar(first)
-            return None if found is None else as_utc(found)
-
-    def schedule(self, cache_id: str) -> ScheduleRecord | None:
+    def of(self, cache_id: str) -> ScheduleRecord | None:
         """The schedule of one live cache; None if there is no such cache."""
-        return next(iter(self.schedules([cache_id])), None)
+        return next(iter(self.all([cache_id])), None)
 
-    def schedules(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
+    def all(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
         """The schedules of live caches with their latest runs, by cache id.
 
         Plans are left out: a scheduler asks every second, and needs none. What it has read of all
@@ -245,6 +167,67 @@ class QueueReads(Reads):
         for some in _portions(i for i, run in published.items() if run and i not in found):
             found |= dict.fromkeys(some, 0.0) | _usual_seconds(session, some)
         return found
+
+    def note_behind(self, seen: Mapping[str, datetime | None]) -> None:
+        """Note down since when caches are behind their base tables.
+
+        Args:
+            seen: Cache id to the moment of the first commit that its snapshot lacks, None for one
+                that lacks none.
+        """
+        with self._transaction() as session:
+            for cache_id, moment in sorted(seen.items()):
+                change_schedule(session, cache_id, behind_since=moment)
+
+    def note_failure(
+        self,
+        cache_id: str,
+        *,
+        failures: int,
+        retry_at: datetime | None,
+        paused_because: str | None,
+        token: int | None = None,
+        now: datetime | int | None = None,
+    ) -> bool:
+        """Note down what follows from a scheduled refresh that failed.
+
+        Args:
+            cache_id: The cache's id.
+            failures: How many failed in a row.
+            retry_at: When to try again.
+            paused_because: Why the cache is paused now; None leaves it running.
+            token: The fencing token of the refresh; None does not compare. What one meets whose
+                lease was taken over says nothing about the cache.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            False if the lease was lost, and nothing noted.
+        """
+        with self._transaction() as session:
+            # the counter first, as in publishing
+            revision = None if paused_because is None else bump_revision(session)
+            if token is not None and not touch_lease(session, cache_id, token):
+                return False
+            if paused_because is not None:
+                session.execute(
+                    update(CacheRow)
+                    .where(CacheRow.id == cache_id, CacheRow.dropped_at.is_(None))
+                    .values(
+                        paused=True,
+                        version=CacheRow.version + 1,
+                        updated_at=self._moment(session, now),
+                        revision=revision,
+                    )
+                    .execution_options(synchronize_session=False)
+                )
+            change_schedule(
+                session,
+                cache_id,
+                failures=failures,
+                retry_at=None if retry_at is None else as_utc(retry_at),
+                paused_because=paused_because,
+            )
+            return True
 
 
 def _among(

@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session, defer
 
-from cachemgr.metastore.models import (
-    CacheRow,
-    GrantRow,
-    GroupingSetRow,
-    JoinRow,
-    RefreshRunRow,
-    RegistryRevisionRow,
-    SnapshotTableRow,
-)
-from cachemgr.metastore.reads import Reads
-from cachemgr.metastore.record_rows import (
-    TABLE_COLUMNS,
-    cache_record,
-    join_record,
-    run_record,
-    set_record,
-    table_record,
-)
-from cachemgr.metastore.records import (
+from cachemgr.metastore.joins import all_joins
+from cachemgr.metastore.models import CacheRow, GrantRow, GroupingSetRow, RegistryRevisionRow
+from cachemgr.metastore.record_rows import cache_record, set_record
+from cachemgr.metastore.records import GroupingSetRecord, SnapshotRecord
+from cachemgr.metastore.registry_records import (
     CatalogPage,
-    GroupingSetRecord,
-    JoinRecord,
-    RefreshRunRecord,
     RegistryEntry,
     RegistryMark,
     RegistryState,
-    SnapshotRecord,
-    SnapshotTableRecord,
 )
-from cachemgr.metastore.restricted import restricted_tables
+from cachemgr.metastore.snapshots import snapshots_of
+from cachemgr.metastore.tables import restricted_tables
+from cachemgr.metastore.transactions import Part
 
 _LIVE = CacheRow.dropped_at.is_(None)
 
 
-class RegistryReads(Reads):
+class Registry(Part):
     """The caches with all that matching needs."""
 
     def revision(self) -> int:
@@ -55,7 +37,7 @@ class RegistryReads(Reads):
         with self._session() as session:
             return registry_mark(session)
 
-    def registry(self, since: int = 0) -> RegistryState:
+    def state(self, since: int = 0) -> RegistryState:
         """What a session needs to match, as of one moment and in a fixed number of queries.
 
         Args:
@@ -82,7 +64,7 @@ class RegistryReads(Reads):
             found = select(CacheRow.id).where(CacheRow.revision == revision)
             return tuple(session.scalars(found))
 
-    def catalog(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
+    def page(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
         """One portion of what was granted to a principal or to everybody, in the order of the
         caches' last changes. What a restricted base table forbids is left to
         `cachemgr.access.grants`.
@@ -179,29 +161,3 @@ def _entry(
 ) -> RegistryEntry:
     planned = published is not None and published.run.plan is not None
     return RegistryEntry(cache_record(row, with_plan=not planned), sets, published, grants)
-
-
-def all_joins(session: Session) -> tuple[JoinRecord, ...]:
-    """All record-preserving joins by name."""
-    rows = session.scalars(select(JoinRow).order_by(JoinRow.name_key))
-    return tuple(join_record(row) for row in rows)
-
-
-def snapshots_of(session: Session, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
-    """Refresh runs with the base versions that they read, by id."""
-    ids = sorted(refresh_ids)
-    runs: dict[str, RefreshRunRecord] = {}
-    tables: dict[str, list[SnapshotTableRecord]] = defaultdict(list)
-    # In portions: databases bound the number of parameters of one statement.
-    for start in range(0, len(ids), 500):
-        portion = ids[start : start + 500]
-        for run in session.scalars(select(RefreshRunRow).where(RefreshRunRow.id.in_(portion))):
-            runs[run.id] = run_record(run)
-        read = select(SnapshotTableRow.refresh_id, *TABLE_COLUMNS)
-        for refresh_id, *table in session.execute(
-            read.where(SnapshotTableRow.refresh_id.in_(portion)).order_by(
-                SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal
-            )
-        ):
-            tables[refresh_id].append(table_record(table))
-    return {run_id: SnapshotRecord(run, tuple(tables[run_id])) for run_id, run in runs.items()}
