@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cachemgr.printable import plural
 from cachemgr.secrets import masked, masked_sql
+from matcher.model.message import literal
 from matcher.model.reasons import Reason
 
 
@@ -46,9 +47,15 @@ def masked_reasons(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     Args:
         reasons: As the matcher gives them.
     """
-    return tuple(
-        replace(r, detail=masked(r.detail), suggestion=masked_sql(r.suggestion)) for r in reasons
-    )
+    return tuple(map(_masked, reasons))
+
+
+def _masked(reason: Reason) -> Reason:
+    detail, suggestion = masked(reason.detail), masked_sql(reason.suggestion)
+    if (detail, suggestion) == (reason.detail, reason.suggestion):
+        return reason
+    fault, cure = literal(detail), literal(suggestion)
+    return Reason(reason.code, "{fault}", "{cure}", fault=fault, cure=cure)
 
 
 def candidate_rows(

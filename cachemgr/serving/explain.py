@@ -166,7 +166,7 @@ class Explanation:
         items = [("cache", name) for name in self.caches]
         if self.grouping_set is not None:
             items.append(("grouping set", self.grouping_set))
-        items += [("read beside it", appended.told()) for appended in self.appended]
+        items += [("read beside it", str(appended.told())) for appended in self.appended]
         items += [("behind its tables", behind.told()) for behind in self.behind]
         items += [("note", note) for note in self.notes]
         items += [("compensation", step) for step in self.steps]

@@ -24,6 +24,7 @@ from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.vocabulary import Outcome
+from matcher.model.message import Cause, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 TOO_LATE: Final = Reason(
@@ -44,8 +45,10 @@ def failed(what: str, cause: str) -> Reason:
     """
     return Reason(
         ReasonCode.INTERNAL_ERROR,
-        f"{what} failed, and the original query runs: {cause}",
+        "{what} failed, and the original query runs: {cause}",
         "report it with the query",
+        what=Word(what),
+        cause=Cause(cause),
     )
 
 

@@ -76,6 +76,7 @@ from matcher.model.ir import (
     LapsedJoin,
     RecordPreservingJoin,
 )
+from matcher.model.message import Setting, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.select import quote
 from matcher.rules.cost import rows_left
@@ -375,9 +376,15 @@ class CacheSession:
         if off is None and settings.mode is Mode.OFF:
             off = f"{MODE} is off"
         if off is not None:
-            return Reason(ReasonCode.SETTINGS_DIFFER, off, "set it otherwise, or RESET it")
+            remedy = "set it otherwise, or RESET it"
+            return Reason(ReasonCode.SETTINGS_DIFFER, "{off}", remedy, off=Setting(off))
         if NO_CACHE in context.hints:
-            return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
+            return Reason(
+                ReasonCode.HINT,
+                "the query has the hint {hint}",
+                "remove it",
+                hint=Word(NO_CACHE),
+            )
         if context.is_kept:
             return Reason(
                 ReasonCode.KEPT_BY_SPARK,

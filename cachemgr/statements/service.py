@@ -90,6 +90,7 @@ from cachemgr.statements.results import ResultRows, done, table
 from cachemgr.statements.status import Looked, Moved
 from cachemgr.statements.tidy import Tidy
 from cachemgr.vocabulary import JoinState, RefreshMode
+from matcher.model.message import Count
 from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
@@ -596,7 +597,9 @@ def _uncounted(rows: ResultRows) -> ResultRows:
 
 def _uncounted_move(moved: Moved) -> Moved:
     """What happened to a base table, without the number of rows and files."""
-    return replace(moved, changes=replace(moved.changes, detail=uncounted(moved.changes.detail)))
+    return replace(
+        moved, changes=replace(moved.changes, detail=moved.changes.detail.without((Count,)))
+    )
 
 
 def _mode(mode: RefreshMode | None) -> str | None:

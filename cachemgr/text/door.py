@@ -49,6 +49,7 @@ from matcher.memory.bounded import Bounded
 from matcher.model.budget import ANY_STEPS, DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
 from matcher.model.errors import MatcherError
 from matcher.model.ir import MatchOptions
+from matcher.model.message import Number, Setting, Sql, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable
 from matcher.sql.reader import TextQuery, parse_query
@@ -65,8 +66,9 @@ _STEPS_TO_READ: Final = DECISION_STEPS // 2
 _SECONDS_TO_READ: Final = 1.0
 _TOO_MUCH_TO_READ: Final = Reason(
     ReasonCode.TOO_MANY_STEPS,
-    f"reading it takes more than the {_STEPS_TO_READ:,} steps that reading a text may take",
+    "reading it takes more than the {most} steps that reading a text may take",
     "split or simplify the query",
+    most=Number(_STEPS_TO_READ, ","),
 )
 _READ_BY_SPARK: Final = "correct it if it is wrong; if Spark can read it, run it there"
 
@@ -293,8 +295,8 @@ class TextDoor:
 
     def _refusal(self, own: Settings) -> Reason | None:
         if not own.enabled or own.mode in (Mode.OFF, Mode.PLAN_ONLY):
-            detail = f"{ENABLED} is {own.enabled}, {MODE} is {own.mode.value}"
-            return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
+            off = Setting(f"{ENABLED} is {own.enabled}, {MODE} is {own.mode.value}")
+            return Reason(ReasonCode.SETTINGS_DIFFER, "{off}", "leave both out", off=off)
         return self._feed.why_not_ready()
 
     def _decided(self, asked: _Asked) -> TextAnswer:
@@ -384,7 +386,8 @@ class TextDoor:
         except NotRenderable as error:
             reason = not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                f"the rest of the query cannot be held at one moment: no place for {error}",
+                "the rest of the query cannot be held at one moment: no place for {part}",
+                part=Sql(str(error)),
             )
             return None, decision.without_hits(reason)
 
@@ -404,8 +407,13 @@ class TextDoor:
         self._feed.telemetry.count("errors")
         cause = f"{type(error).__name__}: {str(error)[:160]}"
         self._feed.telemetry.warn_once(f"text {cause}", f"{what} failed: {cause}", error=error)
-        detail = f"{what} failed ({type(error).__name__})"
-        return Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
+        return Reason(
+            ReasonCode.INTERNAL_ERROR,
+            "{what} failed ({error})",
+            "report it with the query",
+            what=Word(what),
+            error=Word(type(error).__name__),
+        )
 
     def _read(
         self, request: TextRequest, conf: TextConf, names: Names
@@ -543,12 +551,17 @@ def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> T
 def _unreadable(error: MatcherError, names: Names) -> Reason:
     if error.code == "TABLE_NOT_FOUND":
         twice = names.twice()
-        detail = f"{error}"
-        if twice:
-            detail += f"; ambiguous names (two locations each): {', '.join(twice[:5])}"
         return Reason(
             ReasonCode.UNSUPPORTED_RELATION,
-            detail,
+            "{error}" + ("; ambiguous names (two locations each): {twice}" if twice else ""),
             "name a table that a cache reads; views and tables without caches are not known here",
+            error=Sql(str(error)),
+            twice=listed(TableName, twice[:5]),
         )
-    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"{error.code}: {error}", _READ_BY_SPARK)
+    return Reason(
+        ReasonCode.UNSUPPORTED_OPERATOR,
+        "{code}: {error}",
+        _READ_BY_SPARK,
+        code=Word(error.code),
+        error=Sql(str(error)),
+    )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from matcher.model.message import Arg, Message, bounded
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+
 # a text may be megabytes, and one name in it as long
 _LONGEST: Final = 1_000
 
@@ -30,4 +33,19 @@ class SqlInputError(MatcherError):
 
 class NotSupported(MatcherError):
     """A construct of a query that the matcher does not take; becomes a miss reason, never an error
-    for the user."""
+    for the user.
+
+    Args:
+        code: The code of the reason.
+        template: What the construct is, with `{name}` where an argument stands.
+        args: The arguments; see `matcher.model.message`.
+    """
+
+    def __init__(self, code: ReasonCode, template: str, /, **args: Arg) -> None:
+        self.message = bounded(Message(template, **args))
+        super().__init__(code.value, str(self.message))
+
+    @property
+    def reason(self) -> Reason:
+        """Why a door makes no block of it."""
+        return not_taken(ReasonCode(self.code), self.message.template, **dict(self.message.args))

@@ -25,6 +25,7 @@ from matcher.model.ir import (
     Relation,
     StoredColumn,
 )
+from matcher.model.message import Message
 
 PLAN = CachePlan(
     name="c",
@@ -123,7 +124,7 @@ def test_the_reason_says_what_moved(tables: tuple[TableAt, ...], spec: str, why:
     assert plan.mode == "FULL" and why in plan.reason
 
 
-OPTIMIZED = Changes(ChangeKind.SAME, detail="3 commits without data change", commits=3)
+OPTIMIZED = Changes(ChangeKind.SAME, detail=Message("3 commits without data change"), commits=3)
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
 # `v` as it was read, and the table two commits on
 KEPT = replace(PUBLISHED, tables=(replace(THEN, columns=kept_columns(SCHEMA, {"v"})),))
@@ -166,15 +167,17 @@ def test_the_same_rows_with_joins_declared_since_or_a_stray_commit_on_top() -> N
     ("changes", "told"),
     [
         (
-            Changes(ChangeKind.APPENDS, None, "1 commit appended 60 rows in 1 file"),
+            Changes(ChangeKind.APPENDS, None, Message("1 commit appended 60 rows in 1 file")),
             "from version 5 to 8: 1 commit appended 60 rows in 1 file",
         ),
         (
-            Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed rows"),
+            Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, Message("1 commit removed rows")),
             "from version 5 to 8: 1 commit removed rows [ROWS_REMOVED]",
         ),
         (
-            Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "commit 6 is gone from the log"),
+            Changes(
+                ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, Message("commit 6 is gone from the log")
+            ),
             "from version 5 to 8: commit 6 is gone from the log [LOG_CLEANED]",
         ),
     ],
@@ -212,14 +215,14 @@ def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -
 APPENDED = Changes(
     ChangeKind.APPENDS,
     None,
-    "1 commit appended 60 rows in 1 file",
+    Message("1 commit appended 60 rows in 1 file"),
     (DataFile("part-1", "", 500, 60),),
     commits=1,
 )
 UPDATED = Changes(
     ChangeKind.SIGNED,
     ChangeCode.ROWS_REMOVED,
-    "1 commit removed rows",
+    Message("1 commit removed rows"),
     (DataFile("part-1", "u1", 500, 60),),
     (DataFile("part-1", "", 500, None),),
     commits=1,
@@ -370,7 +373,8 @@ NOT_BY_THE_CHANGE = {
         GREW, tables=(replace(GREW.tables[0], columns=SCHEMA.replace("long", "string")),)
     ),
     FullCode.LOG_CLEANED: replace(
-        GREW, changes={"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "gone")}
+        GREW,
+        changes={"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, Message("gone"))},
     ),
 }
 
@@ -457,7 +461,8 @@ NOT_ADOPTED = {
     "of a range that cannot be added": replace(
         DIED,
         written=Written(
-            THEN_READ, {"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.RANGE_REWRITTEN, "x")}
+            THEN_READ,
+            {"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.RANGE_REWRITTEN, Message("x"))},
         ),
     ),
     "whose files are gone": replace(DIED, written=replace(DIED.written, gone=("part-1",))),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
+from matcher.model.message import Sql, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
 from matcher.rules.attempt import Refused, ViewAttempt, cast_to, spell
@@ -87,9 +88,10 @@ def refuse_wrap(attempt: ViewAttempt, arg: Call) -> None:
     raise Refused(
         Reason(
             ReasonCode.MAY_OVERFLOW,
-            f"{spell(arg)} has type {kind.upper()}, which can overflow or round where the sums "
-            "do not",
-            f"store SUM({spell(arg)})",
+            "{arg} has type {type}, which can overflow or round where the sums do not",
+            "store SUM({arg})",
+            arg=Sql(spell(arg)),
+            type=Word(kind.upper()),
         )
     )
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.message import Sql, Word
 from matcher.model.operators import compared
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
@@ -59,8 +60,9 @@ def number_literal(text: str) -> Lit:
         try:
             return Lit(float(text), "double")
         except ValueError as error:  # 1E is a number to the parser
-            what = f"{text[:40]} is no number"
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, what) from error
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, "{text} is no number", text=Sql(text[:40])
+            ) from error
     if "." not in text:
         value = whole_number(text)
         for kind in ("int", "bigint"):
@@ -79,7 +81,11 @@ def number_literal(text: str) -> Lit:
 
 def _too_precise(text: str) -> NotSupported:
     shown = text if len(text) <= 60 else f"{text[:40]}…"
-    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{shown} has more than 38 digits")
+    return unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{constant} has more than 38 digits",
+        constant=Sql(shown),
+    )
 
 
 def _fits(value: int, kind: str) -> bool:
@@ -247,7 +253,9 @@ def refuse_mixed_strings(operands: Sequence[Expr], what: str, settings: TextSett
     kinds = {operand.type for operand in operands} - {"void"}
     if not settings.ansi and "string" in kinds and len(kinds) > 1:
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of strings and other types without ANSI"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{what} of strings and other types without ANSI",
+            what=Word(what),
         )
 
 
@@ -279,7 +287,11 @@ def align(
     if wanted is None:
         kinds = ", ".join(dict.fromkeys(o.type for o in operands[1:]))
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {operands[0].type} with {kinds}"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{what} of {operand} with {kinds}",
+            what=Word(what),
+            operand=Word(operands[0].type),
+            kinds=Word(kinds),
         )
     return [cast_to(o, wanted, settings) for o in operands]
 
@@ -352,7 +364,11 @@ def _compare_literals(op: str, left: Lit, right: Lit) -> Lit | None:
 def refuse_char(expr: Expr) -> None:
     """CHAR(n) columns compare padded, which is not modelled here."""
     if expr.type.startswith("char("):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} column in an expression")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{type} column in an expression",
+            type=Word(expr.type),
+        )
 
 
 # -- arithmetic ---------------------------------------------------------------------------------
@@ -387,7 +403,12 @@ def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr
 
 def _whole_division(left: Expr, right: Expr, settings: TextSettings) -> Expr:
     if FLOATS & {left.type, right.type}:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{left.type} DIV {right.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{type} DIV {other}",
+            type=Word(left.type),
+            other=Word(right.type),
+        )
     sides = [cast_to(s, "bigint", settings) for s in (left, right)]
     if decimal_parts(left.type) or decimal_parts(right.type):
         kinds = [as_decimal(_literal_type(*p)) for p in ((left, right.type), (right, left.type))]
@@ -404,7 +425,11 @@ def _as_number(expr: Expr, settings: TextSettings) -> Expr:
         return expr
     if expr.type == "void":
         return Lit(None, "int")
-    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"arithmetic on {expr.type}")
+    raise unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "arithmetic on {type}",
+        type=Word(expr.type),
+    )
 
 
 def _decimal_arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:

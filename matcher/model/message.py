@@ -1,0 +1,307 @@
+"""Texts for people as data: a template, and what stands in it by kind.
+
+Who may be told of a cache's rows and who may not are told the same sentence, with other things in
+it; whoever adds up reasons asks which cache they speak of. Neither should have to read English: so
+a text is kept in its parts, and `Message.__str__` is the one place that puts them together.
+
+>>> text = Message("{table}: {rows} of {cache}", table=TableName("sales"), rows=Count(1, "row"),
+...                cache=CacheName("c"))
+>>> str(text), str(text.without(SECRET)), names_in(text, CacheName)
+('sales: 1 row of c', 'sales: some rows of c', ('c',))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+_BOUND: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One thing in a message that is shown as it is; each kind of it is a subclass."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheName(Text):
+    """The name of a relational cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableName(Text):
+    """The name of a base table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnName(Text):
+    """The name of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinName(Text):
+    """The name of a record-preserving join."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalName(Text):
+    """The name of a user or service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Text):
+    """A setting, by its key or with its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql(Text):
+    """A part of a query or definition, constants included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Text):
+    """A word of SQL's or of the program's: an operator, a type, a way of joining."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Text):
+    """A value that stands in a row of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause(Text):
+    """What another program said, which may quote values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that tells nothing of rows: a version, a limit, seconds.
+
+    Args:
+        value: The number; None where nobody knows.
+        form: How it is written, as for `format`.
+        noun: Of what, for one; empty where the number stands alone.
+    """
+
+    value: float | None
+    form: str = ""
+    noun: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows, files or bytes a table or cache has, or what follows from that.
+
+    Args:
+        value: How many; None where nobody knows.
+        noun: Of what, for one; empty where the number stands alone.
+    """
+
+    value: float | None
+    noun: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A list.
+
+    Args:
+        items: What it holds.
+        separator: What stands between them.
+    """
+
+    items: tuple[Arg, ...]
+    separator: str = ", "
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What stands in place of something that is not for the reader.
+
+    Args:
+        shown: What he is shown.
+    """
+
+    shown: str
+
+
+Arg: TypeAlias = "Text | Number | Count | Several | Hidden | Message"
+Kind = type[Text] | type[Number] | type[Count]
+SECRET: Final[tuple[Kind, ...]] = (Count, Value, Cause)
+"""The kinds that tell something of rows."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Message:
+    """A sentence for people.
+
+    Args:
+        template: A constant of the program, in which `{name}` stands for an argument.
+        args: The arguments by their names.
+    """
+
+    template: str
+    args: tuple[tuple[str, Arg], ...]
+
+    def __init__(self, template: str, /, **args: Arg) -> None:
+        object.__setattr__(self, "template", template)
+        object.__setattr__(self, "args", tuple(args.items()))
+
+    def __str__(self) -> str:
+        return render(self.template, self.args)
+
+    def __bool__(self) -> bool:
+        return bool(self.template)
+
+    def without(self, kinds: tuple[Kind, ...]) -> Message:
+        """The same for those who may not see arguments of some kinds."""
+        return Message(self.template, **{name: _without(arg, kinds) for name, arg in self.args})
+
+
+NOTHING: Final = Message("")
+"""No text."""
+
+
+def literal(text: str) -> Message:
+    """A text of which no more is known than what it says: nothing in it can be hidden by its kind.
+
+    Args:
+        text: One that was stored before texts had parts, or that somebody else wrote.
+    """
+    return Message("{text}", text=Cause(text)) if text else NOTHING
+
+
+def bounded(message: Message) -> Message:
+    """A message that is no longer than people read.
+
+    Args:
+        message: Any.
+    """
+    text = str(message)
+    return message if len(text) <= _BOUND else Message("{text}…", text=Sql(text[:_BOUND]))
+
+
+def joined(messages: Iterable[Arg], separator: str = "; ") -> Message:
+    """Several texts as one, those that say nothing left out.
+
+    Args:
+        messages: The texts.
+        separator: What stands between them.
+    """
+    said = tuple(m for m in messages if not isinstance(m, Message) or m)
+    if len(said) == 1 and isinstance(said[0], Message):
+        return said[0]
+    return Message("{texts}", texts=Several(said, separator)) if said else NOTHING
+
+
+def listed(kind: type[Text], names: Iterable[str], separator: str = ", ") -> Several:
+    """Names, or other things of one kind.
+
+    Args:
+        kind: What each of them is.
+        names: The names.
+        separator: What stands between them.
+    """
+    return Several(tuple(map(kind, names)), separator)
+
+
+def render(template: str, args: tuple[tuple[str, Arg], ...]) -> str:
+    """The text of a template; what it has no argument for is left as it is.
+
+    Args:
+        template: With `{name}` where an argument stands.
+        args: The arguments by their names.
+    """
+    if not args:
+        return template
+    known = dict(args)
+
+    def put(place: re.Match[str]) -> str:
+        arg = known.get(place[1])
+        return place[0] if arg is None else _shown(arg)
+
+    return _PLACE.sub(put, template)
+
+
+def mapped(arg: Arg, change: Callable[[Text], Text]) -> Arg:
+    """An argument with all texts in it changed.
+
+    Args:
+        arg: The argument.
+        change: What becomes of a text.
+    """
+    match arg:
+        case Text():
+            return change(arg)
+        case Several():
+            return replace(arg, items=tuple(mapped(item, change) for item in arg.items))
+        case Message():
+            return Message(arg.template, **{name: mapped(a, change) for name, a in arg.args})
+        case _:
+            return arg
+
+
+def names_in(message: Message, kind: type[Text]) -> tuple[str, ...]:
+    """The names of a kind that a message speaks of, in their order.
+
+    Args:
+        message: The message.
+        kind: Which names.
+    """
+    return tuple(arg.value for arg in walk(message) if isinstance(arg, kind))
+
+
+def walk(arg: Arg) -> Iterator[Arg]:
+    """An argument and all that is in it."""
+    yield arg
+    inner: Iterable[Arg] = ()
+    if isinstance(arg, Several):
+        inner = arg.items
+    elif isinstance(arg, Message):
+        inner = (each for _, each in arg.args)
+    for each in inner:
+        yield from walk(each)
+
+
+def _shown(arg: Arg) -> str:
+    """An argument in a text: the one place where the kinds are written."""
+    match arg:
+        case Text():
+            return arg.value
+        case Number(None):
+            return "unknown"
+        case Number():
+            return _counted(format(arg.value, arg.form), arg.noun)
+        case Count(None):
+            return f"{arg.noun}s"
+        case Count():
+            return _counted(f"{arg.value:.0f}", arg.noun)
+        case Several():
+            return arg.separator.join(map(_shown, arg.items))
+        case Hidden():
+            return arg.shown
+        case Message():
+            return str(arg)
+
+
+def _counted(number: str, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != '1')}" if noun else number
+
+
+def _without(arg: Arg, kinds: tuple[Kind, ...]) -> Arg:
+    match arg:
+        case Several():
+            return replace(arg, items=tuple(_without(item, kinds) for item in arg.items))
+        case Message():
+            return arg.without(kinds)
+        case Count() if Count in kinds:
+            return Hidden(f"some {arg.noun}s" if arg.noun else "some")
+        case _ if isinstance(arg, kinds):
+            return Hidden("…")
+        case _:
+            return arg
