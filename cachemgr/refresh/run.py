@@ -61,6 +61,7 @@ from cachemgr.vocabulary import NOT_PLANNED, RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+from matcher.model.message import NOTHING, Message, joined
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600
@@ -190,7 +191,7 @@ def run_claimed(
             put_back = _catch_up(job)
             asked = mode or cache.refresh_mode.value
             plan = plan_refresh(request_of(job, asked, run))
-            plan = replace(plan, reason=f"{plan.reason}{put_back}")
+            plan = replace(plan, reason=joined((plan.reason, put_back)))
             try:
                 return carry_out(job, plan, run, beat)
             except NotIncremental as error:
@@ -398,7 +399,7 @@ def _check_place(session: SparkSession, cache: CacheRecord) -> None:
         ) from error
 
 
-def _catch_up(job: Job) -> str:
+def _catch_up(job: Job) -> Message:
     """Look, before anything is computed, whether the log is ahead of the metastore; for the reason.
 
     Delta skips a commit whose number it has seen, with success. What the log holds of the time
@@ -406,16 +407,16 @@ def _catch_up(job: Job) -> str:
     """
     newest = head(job.session, job.table.location)
     if newest is None:
-        return ""
+        return NOTHING
     number = last_number(job.session, job.table.location, job.cache.id, newest.version)
     if not job.metastore.writer.catch_up(job.cache.id, number):
-        return ""
+        return NOTHING
     said = (
         f"the log at {job.table.location} holds commit {number}, which this metastore never gave "
         "out: it was put back from a copy"
     )
     logger.warning("cache %s: %s", job.name, said)
-    return "; the metastore was put back from a copy, what was published since is not served"
+    return Message("the metastore was put back from a copy, what was published since is not served")
 
 
 def _current_plan(

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _BOUND: Final = 1_000
+_LITERAL: Final = "{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,12 @@ class Count:
     Args:
         value: How many; None where nobody knows.
         noun: Of what, for one; empty where the number stands alone.
+        form: How it is written, as for `format`.
     """
 
     value: float | None
     noun: str = ""
+    form: str = ".0f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,12 @@ def literal(text: str) -> Message:
     Args:
         text: One that was stored before texts had parts, or that somebody else wrote.
     """
-    return Message("{text}", text=Cause(text)) if text else NOTHING
+    return Message(_LITERAL, text=Cause(text)) if text else NOTHING
+
+
+def is_literal(message: Message) -> bool:
+    """Whether a message is a `literal`."""
+    return message.template == _LITERAL
 
 
 def bounded(message: Message) -> Message:
@@ -280,7 +288,7 @@ def _shown(arg: Arg) -> str:
         case Count(None):
             return f"{arg.noun}s"
         case Count():
-            return _counted(f"{arg.value:.0f}", arg.noun)
+            return _counted(format(arg.value, arg.form), arg.noun)
         case Several():
             return arg.separator.join(map(_shown, arg.items))
         case Hidden():
@@ -300,7 +308,7 @@ def _without(arg: Arg, kinds: tuple[Kind, ...]) -> Arg:
         case Message():
             return arg.without(kinds)
         case Count() if Count in kinds:
-            return Hidden(f"some {arg.noun}s" if arg.noun else "some")
+            return Hidden(f"some {arg.noun}s" if arg.noun else "…")
         case _ if isinstance(arg, kinds):
             return Hidden("…")
         case _:

@@ -61,7 +61,7 @@ def number_literal(text: str) -> Lit:
             return Lit(float(text), "double")
         except ValueError as error:  # 1E is a number to the parser
             raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, "{text} is no number", text=Sql(text[:40])
+                ReasonCode.UNSUPPORTED_EXPRESSION, "{number} is no number", number=Sql(text[:40])
             ) from error
     if "." not in text:
         value = whole_number(text)
