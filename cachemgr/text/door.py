@@ -28,6 +28,7 @@ from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import FilesFound, StoredFiles
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.logged_reasons import logged_reason
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
@@ -505,10 +506,7 @@ class TextDoor:
                 outcome=outcome,
                 caches=found.caches,
                 grouping_set=found.grouping_set,
-                reasons=tuple(
-                    {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
-                    for r, places in told.items()
-                ),
+                reasons=tuple(logged_reason(reason, places) for reason, places in told.items()),
                 millis=millis,
             )
 

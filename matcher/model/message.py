@@ -236,22 +236,15 @@ def render(template: str, args: tuple[tuple[str, Arg], ...]) -> str:
     return _PLACE.sub(put, template)
 
 
-def mapped(arg: Arg, change: Callable[[Text], Text]) -> Arg:
-    """An argument with all texts in it changed.
+def mapped(message: Message, change: Callable[[Text], Text]) -> Message:
+    """A message with all texts in it changed.
 
     Args:
-        arg: The argument.
+        message: The message.
         change: What becomes of a text.
     """
-    match arg:
-        case Text():
-            return change(arg)
-        case Several():
-            return replace(arg, items=tuple(mapped(item, change) for item in arg.items))
-        case Message():
-            return Message(arg.template, **{name: mapped(a, change) for name, a in arg.args})
-        case _:
-            return arg
+    args = {name: _mapped(arg, change) for name, arg in message.args}
+    return Message(message.template, **args)
 
 
 def names_in(message: Message, kind: type[Text]) -> tuple[str, ...]:
@@ -264,6 +257,11 @@ def names_in(message: Message, kind: type[Text]) -> tuple[str, ...]:
     return tuple(arg.value for arg in walk(message) if isinstance(arg, kind))
 
 
+def tells(message: Message) -> bool:
+    """Whether a message holds something that tells of rows."""
+    return any(isinstance(arg, SECRET) for arg in walk(message))
+
+
 def walk(arg: Arg) -> Iterator[Arg]:
     """An argument and all that is in it."""
     yield arg
@@ -274,6 +272,18 @@ def walk(arg: Arg) -> Iterator[Arg]:
         inner = (each for _, each in arg.args)
     for each in inner:
         yield from walk(each)
+
+
+def _mapped(arg: Arg, change: Callable[[Text], Text]) -> Arg:
+    match arg:
+        case Text():
+            return change(arg)
+        case Several():
+            return replace(arg, items=tuple(_mapped(item, change) for item in arg.items))
+        case Message():
+            return mapped(arg, change)
+        case _:
+            return arg
 
 
 def _shown(arg: Arg) -> str:

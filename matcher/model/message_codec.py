@@ -3,7 +3,7 @@ or without what its reader may not see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from matcher.model.message import (
@@ -70,6 +70,26 @@ def message_of(data: Mapping[str, Any]) -> Message:
     """
     args = {name: _arg(arg) for name, arg in data["args"].items()}
     return Message(data["template"], **{name: arg for name, arg in args.items() if arg is not None})
+
+
+def names_in_data(data: Mapping[str, Any], kind: type[Text]) -> Iterator[str]:
+    """What `names_in` gives of the message, without making it: a log holds many.
+
+    Args:
+        data: From `message_data`.
+        kind: Which names.
+    """
+    for arg in data["args"].values():
+        yield from _names(arg, _KINDS[kind])
+
+
+def _names(data: Mapping[str, Any], kind: str) -> Iterator[str]:
+    if data["kind"] == kind:
+        yield data["value"]
+    for item in data.get("items", ()):
+        yield from _names(item, kind)
+    for arg in data.get("args", {}).values():
+        yield from _names(arg, kind)
 
 
 def _data(arg: Arg) -> dict[str, Any]:
