@@ -186,7 +186,7 @@ class SparkEngine:
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableAt)}
         return JoinVerdict(
-            check.message(join.name, join.left.name, join.right.name, join.keys), seen
+            str(check.message(join.name, join.left.name, join.right.name, join.keys)), seen
         )
 
     def refuse_place(self, place: str, what: str) -> None:
