@@ -48,7 +48,7 @@ from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
 from matcher.model.budget import ANY_STEPS, DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
-from matcher.model.errors import MatcherError
+from matcher.model.errors import InputCode, MatcherError
 from matcher.model.ir import MatchOptions
 from matcher.model.message import Number, Setting, Sql, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -312,7 +312,9 @@ class TextDoor:
         except MatcherError as error:
             return _not_read(error, names, request.sql, stated)
         except RecursionError:
-            deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
+            deep = MatcherError(
+                InputCode.TEXT_TOO_DEEP, "the query is nested too deeply to be read"
+            )
             return _not_read(deep, names, request.sql, stated)
         except CacheManagerError:
             raise
@@ -435,7 +437,9 @@ class TextDoor:
                 self._templates.learn(request.sql, parsed, schema, conf.text)
                 return parsed, heads
             names.take_over(heads)
-        raise MatcherError("TABLES_CHANGING", "the tables' columns are changing all the time")
+        raise MatcherError(
+            InputCode.TABLES_CHANGING, "the tables' columns are changing all the time"
+        )
 
     def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableAt] | None:
         """The tables of a text as they are now; None where only a Spark can tell, or where they
@@ -547,7 +551,7 @@ def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> T
 
 
 def _unreadable(error: MatcherError, names: Names) -> Reason:
-    if error.code == "TABLE_NOT_FOUND":
+    if error.code == InputCode.TABLE_NOT_FOUND:
         twice = names.twice()
         return Reason(
             ReasonCode.UNSUPPORTED_RELATION,

@@ -25,7 +25,7 @@ from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
 from matcher.model.budget import unhurried
-from matcher.model.errors import MatcherError, SqlInputError
+from matcher.model.errors import InputCode, MatcherError, SqlInputError
 from matcher.model.ir import Block, CachePlan, Candidate, Rewrite
 from matcher.model.message import CacheName, Cause, Sql, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -186,7 +186,7 @@ def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
         return _answer(workspace, query, explain)
     except RecursionError:
         raise SqlInputError(
-            "TEXT_TOO_DEEP", "the query is nested too deeply, or too long, to be read"
+            InputCode.TEXT_TOO_DEEP, "the query is nested too deeply, or too long, to be read"
         ) from None
 
 

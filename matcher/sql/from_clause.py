@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Col, Expr, conjuncts, transform
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.message import Arg, ColumnName, Word
@@ -233,7 +233,7 @@ class FromClause:
         near = self.queries.schema.similar(parts[-1])
         hint = f"; did you mean {near}?" if near else did_you_mean(parts[-1], list(self.ctes))
         return SqlInputError(
-            "TABLE_NOT_FOUND",
+            InputCode.TABLE_NOT_FOUND,
             f"table {'.'.join(parts)} is not declared in the schema{at(line, col)}{hint}",
             line,
             col,
@@ -398,7 +398,7 @@ def _renamed(
         return columns
     if len(names) != len(columns):
         raise SqlInputError(
-            "COLUMN_COUNT_DIFFERS",
+            InputCode.COLUMN_COUNT_DIFFERS,
             f"{label} has {len(columns)} columns, and {len(names)} names are given for them",
         )
     return tuple(ScopeColumn(n, c.expr) for n, c in zip(names, columns, strict=True))

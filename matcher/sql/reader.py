@@ -19,7 +19,7 @@ from typing import Final
 import sqlglot
 from sqlglot import TokenType, exp
 
-from matcher.model.errors import SqlInputError
+from matcher.model.errors import InputCode, SqlInputError
 from matcher.model.expr import Col
 from matcher.model.ir import Block, Output
 from matcher.model.message import Number, Word
@@ -355,7 +355,7 @@ class _Builder:
 
     def _inline(self, view: View, reference: exp.Table) -> Built:
         if view.key in self.views:
-            raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
+            raise SqlInputError(InputCode.VIEW_CYCLE, f"view {view.name} reads itself")
         if _computed_unit(view.text):
             return Built(None, None, "truncates to a computed unit")
         if _is_collated(view.text):
@@ -475,7 +475,7 @@ def _with_names(built: Built, names: list[str], label: str) -> Built:
         return built
     if len(names) != len(built.outputs):
         raise SqlInputError(
-            "COLUMN_COUNT_DIFFERS",
+            InputCode.COLUMN_COUNT_DIFFERS,
             f"{label} has {len(built.outputs)} columns, and {len(names)} names are given for them",
         )
     outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import (
     Agg,
     Call,
@@ -262,7 +262,7 @@ class SelectReader:
         number = whole_number(node.name)
         if number is None or not 1 <= number <= len(self.items):
             raise SqlInputError(
-                "POSITION_OUT_OF_RANGE",
+                InputCode.POSITION_OUT_OF_RANGE,
                 f"{clause} {node.name[:20]}: the SELECT has {len(self.items)} columns",
             )
         return self.items[number - 1].expr
@@ -403,7 +403,7 @@ class SelectReader:
             for left in _uncovered(expr, keys):
                 if isinstance(left, Col):
                     raise SqlInputError(
-                        "MISSING_AGGREGATION",
+                        InputCode.MISSING_AGGREGATION,
                         f"column {left.name} is neither in GROUP BY nor inside an aggregate: "
                         "add it to GROUP BY, or aggregate it",
                     )

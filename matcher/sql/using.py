@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Call, Expr
 from matcher.model.message import ColumnName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -73,7 +73,7 @@ class Using:
             self.refuse(error.reason)
             return None
         except SqlInputError as error:
-            if error.code != "AMBIGUOUS_COLUMN":
+            if error.code != InputCode.AMBIGUOUS_COLUMN:
                 raise
             # after a comma Spark looks at the nearest table alone; the tree has no commas
             what = "USING ({name}) over several tables"

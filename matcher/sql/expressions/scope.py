@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import ReasonCode
@@ -117,7 +117,7 @@ class Scope:
         if any(other != first for other in found[1:]):
             line, col = position(self.text, column)
             raise SqlInputError(
-                "AMBIGUOUS_COLUMN",
+                InputCode.AMBIGUOUS_COLUMN,
                 f"column {'.'.join(parts)} could be of several tables{at(line, col)}: "
                 "put the table's name before it",
                 line,
@@ -142,7 +142,8 @@ class Scope:
                 return _expanded(qualifier, structs)
             if not chosen:
                 raise SqlInputError(
-                    "TABLE_NOT_FOUND", f"{'.'.join(qualifier)}.*: no table of that name in FROM"
+                    InputCode.TABLE_NOT_FOUND,
+                    f"{'.'.join(qualifier)}.*: no table of that name in FROM",
                 )
             self._refuse_open(chosen)
             return [c for s in chosen for c in s.columns]
@@ -206,7 +207,7 @@ class Scope:
             names += [c.name for s in sources for c in s.columns if struct_fields(c.expr.type)]
             hint = did_you_mean(qualifier[-1], names)
             return SqlInputError(
-                "TABLE_NOT_FOUND",
+                InputCode.TABLE_NOT_FOUND,
                 f"{'.'.join(parts)} names table {'.'.join(qualifier)}, which is not in FROM"
                 f"{at(line, col)}{hint}",
                 line,
@@ -216,7 +217,7 @@ class Scope:
             c.name for s in sources if not qualifier or s.is_called(qualifier) for c in s.columns
         ]
         return SqlInputError(
-            "COLUMN_NOT_FOUND",
+            InputCode.COLUMN_NOT_FOUND,
             f"column {'.'.join(parts)} is in none of the tables of the query{at(line, col)}"
             f"{did_you_mean(parts[-1], names)}",
             line,
