@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +71,22 @@ def candidate_rows(
     above = frozenset(map(reason_text, told))
     alike: dict[object, list[Mapping[str, Any]]] = {}
     for number, one in enumerate(candidates):
-        is_refused_set = one["grouping_set"] is not None and one["outcome"] == "refused"
+        is_refused_set = _keys(one) is not None and one["outcome"] == "refused"
         asked = tuple((r["code"], r["suggestion"]) for r in one["reasons"])
         alike.setdefault((one["cache"], asked) if is_refused_set else number, []).append(one)
     return [_row(found, above) for found in alike.values()]
 
 
+def _keys(candidate: Mapping[str, Any]) -> Sequence[str] | None:
+    """The keys of a candidate's grouping set; 0.1.0 wrote them under another name."""
+    name = "groupingSet" if "groupingSet" in candidate else "grouping_set"
+    keys: Sequence[str] | None = candidate[name]
+    return keys
+
+
 def _row(found: list[Mapping[str, Any]], above: Collection[str]) -> CandidateRow:
-    finest = max(found, key=lambda one: len(one["grouping_set"] or ()))
-    keys, cost = finest["grouping_set"], finest["cost"]
+    finest = max(found, key=lambda one: len(_keys(one) or ()))
+    keys, cost = _keys(finest), finest["cost"]
     more = f" and {plural(len(found) - 1, 'other set')}" if len(found) > 1 else ""
     return CandidateRow(
         cache=finest["cache"],
