@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
@@ -228,12 +229,18 @@ def render(template: str, args: tuple[tuple[str, Arg], ...]) -> str:
     if not args:
         return template
     known = dict(args)
+    texts = list(_split(template))
+    for number in range(1, len(texts), 2):
+        arg = known.get(texts[number])
+        texts[number] = f"{{{texts[number]}}}" if arg is None else _shown(arg)
+    return "".join(texts)
 
-    def put(place: re.Match[str]) -> str:
-        arg = known.get(place[1])
-        return place[0] if arg is None else _shown(arg)
 
-    return _PLACE.sub(put, template)
+@lru_cache(maxsize=1024)
+def _split(template: str) -> tuple[str, ...]:
+    """What stands between the arguments of a template, and their names, by turns: a decision may
+    look through the texts of many reasons."""
+    return tuple(_PLACE.split(template))
 
 
 def mapped(message: Message, change: Callable[[Text], Text]) -> Message:
