@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cachemgr.printable import plural
 from cachemgr.secrets import masked, masked_sql
+from matcher.model.message import literal
 from matcher.model.reasons import Reason
 
 
@@ -46,9 +47,15 @@ def masked_reasons(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     Args:
         reasons: As the matcher gives them.
     """
-    return tuple(
-        replace(r, detail=masked(r.detail), suggestion=masked_sql(r.suggestion)) for r in reasons
-    )
+    return tuple(map(_masked, reasons))
+
+
+def _masked(reason: Reason) -> Reason:
+    detail, suggestion = masked(reason.detail), masked_sql(reason.suggestion)
+    if (detail, suggestion) == (reason.detail, reason.suggestion):
+        return reason
+    fault, cure = literal(detail), literal(suggestion)
+    return Reason(reason.code, "{fault}", "{cure}", fault=fault, cure=cure)
 
 
 def candidate_rows(
@@ -64,15 +71,22 @@ def candidate_rows(
     above = frozenset(map(reason_text, told))
     alike: dict[object, list[Mapping[str, Any]]] = {}
     for number, one in enumerate(candidates):
-        is_refused_set = one["grouping_set"] is not None and one["outcome"] == "refused"
+        is_refused_set = _keys(one) is not None and one["outcome"] == "refused"
         asked = tuple((r["code"], r["suggestion"]) for r in one["reasons"])
         alike.setdefault((one["cache"], asked) if is_refused_set else number, []).append(one)
     return [_row(found, above) for found in alike.values()]
 
 
+def _keys(candidate: Mapping[str, Any]) -> Sequence[str] | None:
+    """The keys of a candidate's grouping set; 0.1.0 wrote them under another name."""
+    name = "groupingSet" if "groupingSet" in candidate else "grouping_set"
+    keys: Sequence[str] | None = candidate[name]
+    return keys
+
+
 def _row(found: list[Mapping[str, Any]], above: Collection[str]) -> CandidateRow:
-    finest = max(found, key=lambda one: len(one["grouping_set"] or ()))
-    keys, cost = finest["grouping_set"], finest["cost"]
+    finest = max(found, key=lambda one: len(_keys(one) or ()))
+    keys, cost = _keys(finest), finest["cost"]
     more = f" and {plural(len(found) - 1, 'other set')}" if len(found) > 1 else ""
     return CandidateRow(
         cache=finest["cache"],

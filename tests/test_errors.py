@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 import cachemgr
-from cachemgr.errors import ErrorCode, LeaseLostError, SchemaVersionError, StatementError
+import matcher
+from cachemgr.errors import (
+    AlreadyExistsError,
+    ErrorCode,
+    LeaseLostError,
+    SchemaVersionError,
+    StatementError,
+)
+from cachemgr.worker.passing import is_of_storage
+from matcher.model.errors import InputCode
 
 
 @pytest.mark.parametrize(
@@ -37,6 +46,7 @@ def test_a_statement_error_names_the_place_and_what_is_expected():
 
 
 SOURCES = sorted(Path(cachemgr.__file__).parent.rglob("*.py"))
+MATCHER = sorted(Path(matcher.__file__).parent.rglob("*.py"))
 
 
 def _raised(tree: ast.AST) -> Iterator[ast.expr]:
@@ -46,21 +56,56 @@ def _raised(tree: ast.AST) -> Iterator[ast.expr]:
             name = node.func.id if isinstance(node.func, ast.Name) else ""
             if name.endswith("Error"):
                 yield from node.args[:2]
+            if name == "envelope":
+                yield from node.args[2:3]
+
+
+def test_what_the_matcher_finds_wrong_with_a_text_is_an_error_code_as_well() -> None:
+    assert {code.value for code in InputCode} <= {code.value for code in ErrorCode}
+
+
+@pytest.mark.parametrize(
+    ("old", "code"),
+    [
+        ("BASE_TABLE_UNREADABLE", ErrorCode.TABLE_UNREADABLE),
+        ("CACHE_ALREADY_EXISTS", ErrorCode.CACHE_EXISTS),
+        ("NOTENABLED", ErrorCode.NOT_ENABLED),
+        ("TABLE_NOT_READABLE", ErrorCode.TABLE_UNREADABLE),
+    ],
+)
+def test_words_of_earlier_releases_are_understood(old: str, code: ErrorCode) -> None:
+    assert ErrorCode(old) is code
+    # as an older service answers
+    assert AlreadyExistsError(old, "…").code == code.value
+
+
+@pytest.mark.parametrize("word", ["TABLE_UNREADABLE", "TABLE_NOT_READABLE"])
+def test_a_failure_stored_under_an_earlier_word_still_passes_by_itself(word: str) -> None:
+    assert is_of_storage(f"[{word}] a table cannot be read: Permission denied")
+    assert not is_of_storage("[SYNTAX_ERROR] a table cannot be read: Permission denied")
+
+
+def test_there_is_no_such_code() -> None:
+    with pytest.raises(ValueError, match="NONSENSE"):
+        ErrorCode("NONSENSE")
 
 
 def test_codes_are_of_the_enum_and_not_written_out() -> None:
     written = [
         f"{path.name}:{argument.lineno} {argument.value}"
-        for path in SOURCES
+        for path in [*SOURCES, *MATCHER]
         for argument in _raised(ast.parse(path.read_text()))
-        if isinstance(argument, ast.Constant) and argument.value in set(ErrorCode)
+        if isinstance(argument, ast.Constant) and argument.value in {*ErrorCode, *InputCode}
     ]
     assert written == []
 
 
 def test_each_code_is_raised_somewhere() -> None:
     texts = "\n".join(path.read_text() for path in SOURCES)
-    assert [code.name for code in ErrorCode if f"ErrorCode.{code.name}" not in texts] == []
+    of_input = "\n".join(path.read_text() for path in MATCHER)
+    written = {code: f"ErrorCode.{code.name}" in texts for code in ErrorCode}
+    written |= {ErrorCode(c): f"InputCode.{c.name}" in of_input + texts for c in InputCode}
+    assert [code.name for code, is_raised in written.items() if not is_raised] == []
 
 
 def test_a_code_is_what_it_says() -> None:

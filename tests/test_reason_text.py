@@ -14,7 +14,7 @@ def candidate(
     reasons = [{"code": code, "detail": f"{of} lacks", "suggestion": cure} for code, cure in told]
     cost = None if outcome == "refused" else 12.4
     return {
-        "cache": cache, "grouping_set": keys, "outcome": outcome, "cost": cost, "reasons": reasons
+        "cache": cache, "groupingSet": keys, "outcome": outcome, "cost": cost, "reasons": reasons
     }  # fmt: skip
 
 
@@ -28,6 +28,12 @@ def test_what_stands_above_is_not_said_again() -> None:
     found = [candidate(None, ("AGG", "add SUM(b)"), ("STALE", "refresh"))]
     (row,) = candidate_rows(found, found[0]["reasons"][:1])
     assert row.reasons == ("AGG, as above", "STALE: cache lacks (refresh)")
+
+
+def test_the_keys_are_read_under_the_name_of_0_1_0() -> None:
+    new = candidate(["g"], ("A", "b"))
+    old = {"grouping_set" if key == "groupingSet" else key: value for key, value in new.items()}
+    assert candidate_rows([old]) == candidate_rows([new])
 
 
 def test_sets_that_are_refused_alike_are_one_row() -> None:
@@ -63,6 +69,6 @@ def test_what_differs_has_a_row_of_its_own() -> None:
     ]
     rows = candidate_rows(found)
     assert [(r.cache, r.sets, r.outcome) for r in rows] == [
-        (c["cache"], c["grouping_set"] and f"({c['grouping_set'][0]})", c["outcome"]) for c in found
+        (c["cache"], c["groupingSet"] and f"({c['groupingSet'][0]})", c["outcome"]) for c in found
     ]
     assert [r.cost for r in rows[:4]] == ["12", "12", "12", None]

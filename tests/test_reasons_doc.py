@@ -30,7 +30,7 @@ def test_the_example_gives_its_code(code: str, sql: str) -> None:
     caches = [s for s in statements if s.startswith("CREATE ")]
     query = statements[-1].rstrip(";")
     found = offline.explain(SCHEMA, ";\n".join(caches), query, dict(settings))
-    assert not found["hit"], found["rewritten_sql"]
+    assert not found["hit"], found["rewrittenSql"]
     reasons = [*found["reasons"], *(r for c in found["candidates"] for r in c["reasons"])]
     assert code in {r["code"] for r in reasons}, reasons
     assert all(len(r["detail"]) > 5 and r["suggestion"] for r in reasons)

@@ -33,6 +33,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.metastore.records import JoinSide, RestrictedTable
 from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.roles import Role
+from matcher.model.message import CacheName, PrincipalName, TableName
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.select import quote
 
@@ -72,26 +73,39 @@ def may_use(
     """
     if principals is not None and principal in principals:
         return None if vouched else _claimed(principal, cache)
-    remedy = f"GRANT USE ON RELATIONAL CACHE {cache} TO {quote(principal)}"
+    remedy = "GRANT USE ON RELATIONAL CACHE {cache} TO {quoted}"
     table = next((restricted[key] for key in reads if key in restricted), None)
     if table is not None:
         return Reason(
             ReasonCode.TABLE_RESTRICTED,
-            f"{table} is restricted, and {principal} has no grant on cache {cache}",
+            "{table} is restricted, and {principal} has no grant on cache {cache}",
             remedy,
+            table=TableName(table),
+            principal=PrincipalName(principal),
+            quoted=PrincipalName(quote(principal)),
+            cache=CacheName(cache),
         )
     if principals is not None:
-        return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", remedy)
+        return Reason(
+            ReasonCode.NOT_GRANTED,
+            "{principal} has no grant on cache {cache}",
+            remedy,
+            principal=PrincipalName(principal),
+            quoted=PrincipalName(quote(principal)),
+            cache=CacheName(cache),
+        )
     return None
 
 
 def _claimed(principal: str, cache: str) -> Reason:
     return Reason(
         ReasonCode.NOT_AUTHENTICATED,
-        f"cache {cache} is granted to {principal}, and nobody has authenticated that it is he who "
-        "asks",
+        "cache {cache} is granted to {principal}, and nobody has authenticated that it is he "
+        "who asks",
         "let the server authenticate its users, or set spark.cachemgr.trustUserNames=true in its "
         "configuration if something before it does",
+        cache=CacheName(cache),
+        principal=PrincipalName(principal),
     )
 
 

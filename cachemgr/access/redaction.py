@@ -25,6 +25,7 @@ from cachemgr.access.visitor import CLAIMED, Visitor
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import (
     EVERYBODY,
+    REASON_PARTS,
     CacheRecord,
     GroupingSetRecord,
     JoinRecord,
@@ -34,12 +35,14 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.metastore.store import Metastore
+from matcher.model.message import SECRET, Message, is_literal, literal
+from matcher.model.message_codec import message_data
 
 _known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[str]]]] = (
     WeakKeyDictionary()
 )
-# what is said of rows that came and went in a base table
-_COUNTED: Final = re.compile(r"\b\d+(?= (?:rows?|files?)\b)")
+# in a text whose parts nobody stored
+_NUMBER: Final = re.compile(r"\b\d[\d.,]*\b")
 _UNTOLD_FAILURE: Final = "the refresh failed; why is told to those granted on the cache"
 _CODE: Final = re.compile(r"\[[A-Z0-9_]+(?:\.[A-Z0-9_]+)*\]")
 
@@ -192,10 +195,12 @@ class Discretion:
         """A refresh as he may be told of it."""
         if self.may_know(cache):
             return run
-        reason = run.reason and uncounted(run.reason)
-        facts = {**run.facts, **run.account.without_counts(uncounted).to_facts()}
+        reason, account = without_secrets(run.message), run.account
+        detail = without_secrets(account.detail)
+        parts = {REASON_PARTS: message_data(reason)}
+        facts = {**run.facts, **account.without_counts(detail).to_facts(), **parts}
         error = _code_of(run.error)
-        return replace(run, rows=None, bytes=None, error=error, reason=reason, facts=facts)
+        return replace(run, rows=None, bytes=None, error=error, reason=str(reason), facts=facts)
 
     def snapshot(self, snapshot: SnapshotRecord, cache: CacheRecord) -> SnapshotRecord:
         """A published snapshot as he may be told of it."""
@@ -245,16 +250,23 @@ def untold(join: str) -> str:
     )
 
 
-def uncounted(text: str) -> str:
-    """A text for people without the numbers of rows and files in it.
+def without_secrets(message: Message) -> Message:
+    """A text for people who may know neither values nor how many rows and files there are. Of one
+    that was stored without its parts, by an earlier release or with a request, all numbers go.
 
     Args:
-        text: What happened to a base table.
+        message: What happened to a base table, or why a cache is refreshed.
 
-    >>> uncounted("2 commits appended 7 rows in 2 files")
-    '2 commits appended some rows in some files'
+    >>> from matcher.model.message import Count, Number
+    >>> commits, rows = Number(2, noun="commit"), Count(7, "row")
+    >>> str(without_secrets(Message("{commits} appended {rows}", commits=commits, rows=rows)))
+    '2 commits appended some rows'
+    >>> str(without_secrets(literal("2 commits appended 1,234 rows")))
+    '… commits appended … rows'
     """
-    return _COUNTED.sub("some", text)
+    if is_literal(message):
+        return literal(_NUMBER.sub("…", str(message)))
+    return message.without(SECRET)
 
 
 def _planned(cache: CacheRecord) -> frozenset[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cachemgr.api.models import _Body, _Model
 from cachemgr.api.timestamps import Moment
 from cachemgr.metastore.records import DecisionRecord
-from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
+from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_PARTS, MAX_REASONS
 from cachemgr.vocabulary import Outcome
+from matcher.model.message_codec import message_of
 
 Name = Annotated[str, Field(max_length=512)]
 
@@ -162,6 +164,25 @@ class WhyMissed(_Body):
             description="Places of the tables that the part reads which was not answered.",
         ),
     ]
+    parts: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="The template of the text and its arguments by kind; none, or none that "
+            "can be read, leaves the text alone."
+        ),
+    ] = None
+
+    @field_validator("parts")
+    @classmethod
+    def _readable(cls, parts: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Parts that are no message, or a long one, are not stored."""
+        try:
+            if parts is None or len(json.dumps(parts)) > MAX_PARTS:
+                return None
+            str(message_of(parts))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        return parts
 
 
 class NewDecision(_Body):
@@ -190,7 +211,7 @@ class NewDecision(_Body):
             outcome=self.outcome,
             caches=tuple(self.caches),
             grouping_set=self.grouping_set,
-            reasons=tuple(r.model_dump() for r in self.reasons),
+            reasons=tuple(r.model_dump(exclude_none=True) for r in self.reasons),
             millis=self.millis,
             principal=principal,
         )

@@ -31,7 +31,7 @@ from cachemgr.api.guards import (
     is_too_large,
     repeated_parameter,
 )
-from cachemgr.errors import CacheManagerError
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
 
@@ -81,7 +81,7 @@ class _Around:
         try:
             response = await self._bounded(request, call_next)
         except ClientDisconnect:  # in the middle of what it sent; nobody reads this
-            response = envelope(request, 400, "CLIENT_GONE", "the request ended too early")
+            response = envelope(request, 400, ErrorCode.CLIENT_GONE, "the request ended too early")
         except Exception as error:
             response = answer_of(request, error)
         path = getattr(request.scope.get("route"), "path", "unknown")
@@ -120,7 +120,10 @@ class _Around:
         wait = self._limits.seconds_to_wait(host, token)
         if wait > 0:
             answer = envelope(
-                request, 429, "TOO_MANY_REQUESTS", f"too many requests: try again in {wait} s"
+                request,
+                429,
+                ErrorCode.TOO_MANY_REQUESTS,
+                f"too many requests: try again in {wait} s",
             )
             answer.headers["Retry-After"] = str(wait)
             return answer
@@ -143,30 +146,33 @@ async def _refusal(request: Request) -> Response | None:
         await request.body()
     if not said or is_too_large(request):
         return envelope(
-            request, 413, "REQUEST_TOO_LARGE", f"a request has at most {MAX_BODY} bytes"
+            request, 413, ErrorCode.REQUEST_TOO_LARGE, f"a request has at most {MAX_BODY} bytes"
         )
     if await _holds_nul(request):
         return envelope(
-            request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
+            request, 400, ErrorCode.NUL_CHARACTER, "a request holds no NUL character: take it out"
         )
     if holds_half_character(await request.body()):
         return envelope(
             request,
             400,
-            "HALF_CHARACTER",
+            ErrorCode.HALF_CHARACTER,
             "a request holds one half of a surrogate pair (\\ud800 to \\udfff) alone: write both "
             "halves, or the character itself",
         )
     repeated = repeated_parameter(request)
     if repeated is not None:
         return envelope(
-            request, 400, "REPEATED_PARAMETER", f"{repeated} is given more than once: give one"
+            request,
+            400,
+            ErrorCode.REPEATED_PARAMETER,
+            f"{repeated} is given more than once: give one",
         )
     if is_foreign(request) and await to_thread.run_sync(request.app.state.cachemgr.open_to_all):
         return envelope(
             request,
             403,
-            "FOREIGN_SITE",
+            ErrorCode.FOREIGN_SITE,
             "without tokens this service answers requests of this machine alone, and this one "
             "comes from a page of another site, or asks for this machine by another name: "
             "make a token with `cachemgr token create`",
@@ -183,7 +189,7 @@ async def _repeated(request: Request, call_next: Next) -> Response:
         return envelope(
             request,
             400,
-            "IDEMPOTENCY_KEY",
+            ErrorCode.IDEMPOTENCY_KEY,
             "Idempotency-Key is 1 to 128 printable characters without spaces",
         )
     return await _once(request, call_next, key)
@@ -232,12 +238,15 @@ def _sent_before(request: Request, known: Repeated) -> Response:
         return envelope(
             request,
             422,
-            "IDEMPOTENCY_KEY_REUSED",
+            ErrorCode.IDEMPOTENCY_KEY_REUSED,
             "this Idempotency-Key was sent with another request: take a new one",
         )
     if known.status is None:
         answer = envelope(
-            request, 409, "IDEMPOTENCY_IN_PROGRESS", "the first request is still being carried out"
+            request,
+            409,
+            ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+            "the first request is still being carried out",
         )
         answer.headers["Retry-After"] = str(RETRY_SECONDS)
         return answer

@@ -362,8 +362,7 @@ class Explained(_Model):
 
     `behind` has the caches that do not show the tables as they are now. `steps` are the
     compensations, `joins` the record-preserving joins that are relied on, `version` that of this
-    form, which EXPLAIN REWRITE FORMAT JSON and the offline explain have too (with names in snake
-    case).
+    form, which EXPLAIN REWRITE FORMAT JSON and the offline explain have too.
     """
 
     hit: bool

@@ -19,6 +19,7 @@ from cachemgr.reason_text import masked_reasons
 from cachemgr.roles import Role
 from cachemgr.serving import why as adding
 from cachemgr.serving.explain import Explanation
+from cachemgr.serving.shown_reasons import ShownReasons
 from cachemgr.text.door import TextAnswer, TextRequest
 from cachemgr.vocabulary import Outcome
 
@@ -78,13 +79,16 @@ async def _answer(
 def why(state: State, viewer: Viewer, name: CacheName, since: Moment | None = None) -> models.Why:
     """Why queries were, or were not, answered from a cache: its decisions of the log, added up.
     What reasons say quotes values from queries: it is for operators."""
-    found = adding.why(state.metastore, find(state, name), since=since)
+    shown = ShownReasons(state.metastore, viewer.name)
+    found = adding.why(state.metastore, find(state, name), since=since, shown=shown)
     told = models.Why.model_validate(found)
     if not viewer.role.covers(Role.OPERATOR):
         for reason in told.reasons:
             reason.detail = ""
         for decision in told.latest:
             decision.reasons = [{"code": reason["code"]} for reason in decision.reasons]
+            if decision.principal != viewer.name:
+                decision.principal = None
     return told
 
 
@@ -109,7 +113,8 @@ def list_decisions(
         query_hash=query_hash,
         since=since,
     )
-    return models.DecisionList(decisions=[_shown_to(viewer, d) for d in found])
+    shown = ShownReasons(state.metastore, viewer.name)
+    return models.DecisionList(decisions=[_shown_to(viewer, shown.decision(d)) for d in found])
 
 
 def _shown_to(reader: Principal, record: DecisionRecord) -> models.Decision:

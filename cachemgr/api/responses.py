@@ -198,7 +198,7 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         error=_masked(run.error),
         way=account.way,
         code=account.code,
-        detail=_masked(account.detail) or None,
+        detail=_masked(str(account.detail)) or None,
         cure=account.cure or None,
         seconds=run.seconds,
         rows_written=account.rows_written,

@@ -250,7 +250,7 @@ def _why_one(client: Client, name: str, sql: str) -> None:
     if client.output is Format.JSON:
         show(mine, (), client.output)
     elif mine:
-        show_candidates([c | {"grouping_set": c["groupingSet"]} for c in mine])
+        show_candidates(mine)
     else:
         say(f"{known} was not considered for this query")
         show_reasons(found["reasons"])

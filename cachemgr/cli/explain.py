@@ -88,11 +88,9 @@ def _online(
     if (sql is None) == (query is None):
         raise typer.BadParameter("give one query: as the argument or by --query")
     text = text_of(sql) if sql is not None else query.read_text("utf-8-sig") if query else ""
-    found = client.call("POST", "/explain", json={"sql": text, "settings": dict(settings)})
-    rewritten = found.pop("rewrittenSql")
-    for candidate in found["candidates"]:
-        candidate["grouping_set"] = candidate.pop("groupingSet")
-    return {**found, "rewritten_sql": rewritten}
+    body = {"sql": text, "settings": dict(settings)}
+    found: dict[str, Any] = client.call("POST", "/explain", json=body)
+    return found
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -135,5 +133,5 @@ def _print(result: Mapping[str, Any]) -> None:
         show_candidates(result["candidates"], reasons)
     elif not result["hit"] and not reasons:
         typer.echo("no cache reads any of the query's tables")
-    if result["rewritten_sql"]:
-        typer.echo(f"\n{result['rewritten_sql']}")
+    if result["rewrittenSql"]:
+        typer.echo(f"\n{result['rewrittenSql']}")

@@ -16,6 +16,7 @@ from cachemgr.config.judged.kinds import Kind
 from cachemgr.config.judged.others import HADOOP_PREFIX
 from cachemgr.config.judged.values import OLD_NAMES, as_read, falls_back_to
 from matcher.memory.bounded import Bounded
+from matcher.model.message import Setting
 from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
@@ -156,9 +157,12 @@ class SettingsComparer:
             if here != there:
                 reason = Reason(
                     ReasonCode.SETTINGS_DIFFER,
-                    f"{key} is {_show(here)} in this session and {_show(there)} in the cache",
-                    f"set {key} to {_show(there)} in this session, "
-                    "or create the cache again under this session's settings",
+                    "{key} is {here} in this session and {there} in the cache",
+                    "set {key} to {there} in this session, or create the cache again under "
+                    "this session's settings",
+                    key=Setting(key),
+                    here=Setting(_show(here)),
+                    there=Setting(_show(there)),
                 )
                 found.append(_Difference(reason, judge(key).functions))
         return tuple(sorted(found, key=lambda each: bool(each.functions)))

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.changes import ChangeCode, DataFile
+from matcher.model.message import NOTHING, Cause, Count, Message, Number
 
 MOST_COMMITS: Final = 1_000
 """A range of more commits is not read."""
@@ -83,7 +84,7 @@ class CommitRange:
     before_ms: int | None = None
     commits: tuple[BaseCommit, ...] = ()
     refused: ChangeCode | None = None
-    detail: str = ""
+    detail: Message = NOTHING
 
 
 class CommitsOf(Protocol):
@@ -106,7 +107,8 @@ def unreadable(why: object) -> CommitRange:
         why: What went wrong, for people.
     """
     said = str(why).strip()
-    detail = f"the log cannot be read ({said.splitlines()[0][:200] if said else 'no reason given'})"
+    cause = Cause(said.splitlines()[0][:200] if said else "no reason given")
+    detail = Message("the log cannot be read ({cause})", cause=cause)
     return CommitRange(refused=ChangeCode.LOG_UNREADABLE, detail=detail)
 
 
@@ -117,7 +119,8 @@ def cleaned(version: int) -> CommitRange:
         version: The commit's number.
     """
     return CommitRange(
-        refused=ChangeCode.LOG_CLEANED, detail=f"commit {version} is gone from the log"
+        refused=ChangeCode.LOG_CLEANED,
+        detail=Message("commit {version} is gone from the log", version=Number(version)),
     )
 
 
@@ -129,7 +132,11 @@ def too_large(size: int) -> CommitRange:
     """
     return CommitRange(
         refused=ChangeCode.TOO_FAR_BEHIND,
-        detail=f"the log of these commits has {size >> 20} MB, more than {MOST_BYTES >> 20}",
+        detail=Message(
+            "the log of these commits has {size} MB, more than {most}",
+            size=Count(size >> 20),
+            most=Number(MOST_BYTES >> 20),
+        ),
     )
 
 

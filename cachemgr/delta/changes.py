@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from matcher.model.message import NOTHING, Message
+
 
 class ChangeKind(StrEnum):
     """What a range of commits did to a table's rows."""
@@ -86,7 +88,7 @@ class Changes:
             that sees that state cannot read the appended rows apart; else None. `UNKNOWN` has
             `RANGE_REWRITTEN` where rewrites and their undoing cannot be told apart.
         detail: What happened, for people, one line without a subject ("2 commits appended 7 rows in
-            2 files"); empty if there is nothing to say.
+            2 files"); `NOTHING` if there is nothing to say.
         added: The files whose rows came, net of those that went again.
         removed: The files whose rows went, net.
         commits: How many commits the range has.
@@ -101,7 +103,7 @@ class Changes:
 
     kind: ChangeKind
     code: ChangeCode | None = None
-    detail: str = ""
+    detail: Message = NOTHING
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     commits: int = 0
@@ -152,7 +154,7 @@ NO_CHANGE: Final = Changes(ChangeKind.SAME)
 """From a state to itself."""
 
 
-def not_known(code: ChangeCode, detail: str, commits: int = 0) -> Changes:
+def not_known(code: ChangeCode, detail: Message, commits: int = 0) -> Changes:
     """What is said where the log does not tell what changed.
 
     Args:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from cachemgr.delta.base_commits import BaseCommit
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile, not_known
-from cachemgr.printable import plural
+from matcher.model.message import NOTHING, Count, Message, Number, Word, listed
 
 _Key = tuple[str, str]
 
@@ -73,7 +73,10 @@ class Net:
         if any(abs(count) > 1 for count in counts.values()):
             return not_known(
                 ChangeCode.RANGE_REWRITTEN,
-                f"{_commits(self.commits)} put files back that had been rewritten meanwhile",
+                Message(
+                    "{commits} put files back that had been rewritten meanwhile",
+                    commits=_commits(self.commits),
+                ),
                 self.commits,
             )
         added = tuple(self.files[key] for key, count in counts.items() if count > 0)
@@ -81,12 +84,12 @@ class Net:
         code = self._code(added, removed)
         redefined = self.change_rows is None
         if not added and not removed:
-            told = f"{_commits(self.commits)} without data change"
+            told = Message("{commits} without data change", commits=_commits(self.commits))
             return Changes(ChangeKind.SAME, detail=told, commits=self.commits, redefined=redefined)
         kind = ChangeKind.SIGNED if removed else ChangeKind.APPENDS
         # what came alone is read by its files
         feed = self.change_rows if removed else None
-        found = Changes(kind, code, "", added, removed, self.commits, self.first_ms, feed)
+        found = Changes(kind, code, NOTHING, added, removed, self.commits, self.first_ms, feed)
         return replace(found, detail=_told(found), redefined=redefined)
 
     def _code(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> ChangeCode | None:
@@ -176,16 +179,19 @@ class _Sums:
 
     def _why_not(self, commit: BaseCommit, table_id: str) -> Changes | None:
         if commit.unknown:
-            kinds = ", ".join(commit.unknown)
             return not_known(
                 ChangeCode.UNKNOWN_ACTION,
-                f"commit {commit.version} holds what this program does not know: {kinds}",
+                Message(
+                    "commit {version} holds what this program does not know: {kinds}",
+                    version=Number(commit.version),
+                    kinds=listed(Word, commit.unknown),
+                ),
                 self._commits,
             )
         if commit.table_id not in (None, table_id):
             return not_known(
                 ChangeCode.TABLE_RECREATED,
-                f"commit {commit.version} created the table again",
+                Message("commit {version} created the table again", version=Number(commit.version)),
                 self._commits,
             )
         return None
@@ -212,8 +218,11 @@ class _Sums:
             if self._counts.get(file.key, 0) < 0 and self._refused is None:
                 self._refused = not_known(
                     ChangeCode.RANGE_REWRITTEN,
-                    f"commit {commit.version} brings back a file whose rows had gone, and says "
-                    "that it changes no row",
+                    Message(
+                        "commit {version} brings back a file whose rows had gone, and says that "
+                        "it changes no row",
+                        version=Number(commit.version),
+                    ),
                     self._commits,
                 )
         if made and replaced:
@@ -232,18 +241,27 @@ class _Sums:
             del self._counts[key]
 
 
-def _told(changes: Changes) -> str:
-    commits, files = _commits(changes.commits), len(changes.added)
-    rows = changes.rows_added
-    came = "rows" if rows is None else f"{rows} row{'s' * (rows != 1)}"
+def _told(changes: Changes) -> Message:
+    commits, came = _commits(changes.commits), Count(len(changes.added), "file")
     if changes.kind is ChangeKind.APPENDS:
         since = " that were compacted since" if changes.code is not None else ""
-        return f"{commits} appended {came} in {plural(files, 'file')}{since}"
-    went = f"those of {plural(len(changes.removed), 'file')} went"
-    if files:
-        return f"{commits} changed rows: {went}, those of {plural(files, 'file')} came"
-    return f"{commits} removed rows: {went}"
+        return Message(
+            "{commits} appended {rows} in {files}{since}",
+            commits=commits,
+            rows=Count(changes.rows_added, "row"),
+            files=came,
+            since=Word(since),
+        )
+    went = Count(len(changes.removed), "file")
+    if changes.added:
+        return Message(
+            "{commits} changed rows: those of {went} went, those of {came} came",
+            commits=commits,
+            went=went,
+            came=came,
+        )
+    return Message("{commits} removed rows: those of {went} went", commits=commits, went=went)
 
 
-def _commits(count: int) -> str:
-    return f"{count} commit{'s' * (count != 1)}"
+def _commits(count: int) -> Number:
+    return Number(count, noun="commit")

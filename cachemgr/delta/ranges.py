@@ -14,6 +14,7 @@ from cachemgr.delta.base_commits import MOST_COMMITS, CommitRange, CommitsOf
 from cachemgr.delta.changes import NO_CHANGE, ChangeCode, Changes, not_known
 from cachemgr.delta.netting import Net
 from matcher.memory.bounded import Bounded
+from matcher.model.message import Message, Number
 
 _MOST: Final = 1_000
 # A range of many files takes megabytes.
@@ -108,7 +109,7 @@ def refused_unread(table: TableAt, since: BaseState, most_commits: int) -> Chang
         most_commits: The most commits that are read.
     """
     if since.table_id != table.table_id or since.version is None:
-        return not_known(ChangeCode.TABLE_RECREATED, "the table was created again")
+        return not_known(ChangeCode.TABLE_RECREATED, Message("the table was created again"))
     commits = table.version - since.version
     if commits == 0 and since.is_same(table.state):
         return NO_CHANGE
@@ -117,7 +118,11 @@ def refused_unread(table: TableAt, since: BaseState, most_commits: int) -> Chang
     if commits > most_commits:
         return not_known(
             ChangeCode.TOO_FAR_BEHIND,
-            f"{commits} commits were made, more than {most_commits}",
+            Message(
+                "{commits} commits were made, more than {most}",
+                commits=Number(commits),
+                most=Number(most_commits),
+            ),
             commits,
         )
     return None
@@ -137,7 +142,7 @@ def _read(
         return _rewritten(after.version)
     if not _is_whole(table, after.version, found):
         return not_known(
-            ChangeCode.LOG_UNREADABLE, "the log was changed while it was read", commits
+            ChangeCode.LOG_UNREADABLE, Message("the log was changed while it was read"), commits
         )
     return start.then(found.commits, table.table_id)
 
@@ -153,5 +158,8 @@ def _is_whole(table: TableAt, after: int, found: CommitRange) -> bool:
 def _rewritten(version: int) -> Changes:
     return not_known(
         ChangeCode.HISTORY_REWRITTEN,
-        f"version {version} is another commit now, or none: the table was put back from a copy",
+        Message(
+            "version {version} is another commit now, or none: the table was put back from a copy",
+            version=Number(version),
+        ),
     )

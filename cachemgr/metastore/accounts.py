@@ -6,14 +6,17 @@ has it too, and completed when the run publishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from cachemgr.printable import plural
+from matcher.model.message import NOTHING, Message, literal
+from matcher.model.message_codec import message_data, message_of
 
 ACCOUNT: Final = "account"
 """The name of the entry among a run's facts."""
+_PARTS: Final = "detail_parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,8 @@ class RunAccount:
             None where none was chosen: it waits or failed before, or an earlier release made it.
         code: Why everything was computed, or why `INCREMENTAL ONLY` failed: a code of
             docs/refresh.md; None for the other ways.
-        detail: The same for people, one line.
+        detail: The same for people, one line; an account that an earlier release wrote has it as a
+            text alone.
         cure: What to do about it; empty if nothing is to be done.
         change_estimate: The bytes that adding the change was expected to cost; None where there was
             no choice.
@@ -42,7 +46,7 @@ class RunAccount:
 
     way: str | None = None
     code: str | None = None
-    detail: str = ""
+    detail: Message = NOTHING
     cure: str = ""
     change_estimate: int | None = None
     full_estimate: int | None = None
@@ -56,15 +60,18 @@ class RunAccount:
     def to_facts(self) -> dict[str, Any]:
         """The entry among a run's facts, without what is not known."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {ACCOUNT: {name: value for name, value in found.items() if value not in (None, "")}}
+        if self.detail:
+            found |= {"detail": str(self.detail), _PARTS: message_data(self.detail)}
+        known = {name: value for name, value in found.items() if value not in (None, "", NOTHING)}
+        return {ACCOUNT: known}
 
-    def without_counts(self, told: Callable[[str], str]) -> RunAccount:
+    def without_counts(self, detail: Message) -> RunAccount:
         """The same for those who may not know how many rows there are.
 
         Args:
-            told: Leaves the counts out of a text.
+            detail: What they are told of its reason.
         """
-        return RunAccount(self.way, self.code, told(self.detail), self.cure)
+        return RunAccount(self.way, self.code, detail, self.cure)
 
     def told(self) -> str:
         """The cost, for people; empty where nothing is known of it."""
@@ -92,5 +99,19 @@ def account_of(facts: Mapping[str, Any]) -> RunAccount:
     found = facts.get(ACCOUNT)
     if not isinstance(found, Mapping):
         return RunAccount()
-    known = {field.name for field in fields(RunAccount)}
-    return replace(RunAccount(), **{name: v for name, v in found.items() if name in known})
+    known = {field.name for field in fields(RunAccount)} - {"detail"}
+    return replace(
+        RunAccount(),
+        detail=stored_message(found.get(_PARTS), found.get("detail", "")),
+        **{name: v for name, v in found.items() if name in known},
+    )
+
+
+def stored_message(parts: Mapping[str, Any] | None, text: str) -> Message:
+    """A text as it was stored: with its parts, or alone by an earlier release.
+
+    Args:
+        parts: From `message_data`; None where the text alone was stored.
+        text: The text.
+    """
+    return literal(text) if parts is None else message_of(parts)

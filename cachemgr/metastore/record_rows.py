@@ -16,6 +16,7 @@ from cachemgr.cache_spec import (
     trigger_json,
     trigger_of,
 )
+from cachemgr.metastore.logged_reasons import masked_reason
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -40,7 +41,6 @@ from cachemgr.metastore.records import (
     as_utc,
     name_key,
 )
-from cachemgr.secrets import masked
 from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
 
 _OWN_FIELDS = frozenset(
@@ -327,7 +327,7 @@ def decision_record(row: DecisionRow) -> DecisionRecord:
         outcome=Outcome(row.outcome),
         caches=tuple(row.caches),
         grouping_set=row.grouping_set,
-        reasons=tuple(map(_masked_reason, row.reasons)),
+        reasons=tuple(map(masked_reason, row.reasons)),
         millis=row.millis,
         principal=row.principal,
     )
@@ -342,16 +342,10 @@ def decision_row(record: DecisionRecord) -> DecisionRow:
         outcome=record.outcome.value,
         caches=list(record.caches),
         grouping_set=record.grouping_set,
-        reasons=[_masked_reason(reason) for reason in record.reasons],
+        reasons=[masked_reason(reason) for reason in record.reasons],
         millis=record.millis,
         principal=record.principal,
     )
-
-
-def _masked_reason(reason: Mapping[str, Any]) -> dict[str, Any]:
-    """A reason of a decision without credentials: it quotes constants of queries."""
-    detail = reason.get("detail")
-    return {**reason, "detail": masked(detail)} if isinstance(detail, str) else dict(reason)
 
 
 def lease_record(row: LeaseRow) -> LeaseRecord:

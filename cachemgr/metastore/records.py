@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from cachemgr.base_state import BaseState
 from cachemgr.cache_spec import CacheSpec
-from cachemgr.metastore.accounts import RunAccount, account_of
+from cachemgr.metastore.accounts import RunAccount, account_of, stored_message
 from cachemgr.roles import Role
 from cachemgr.vocabulary import (
     JoinState,
@@ -21,10 +21,12 @@ from cachemgr.vocabulary import (
     kind_of_join,
 )
 from matcher.model.ir import RecordPreservingJoin
+from matcher.model.message import Message
 
 Json = Mapping[str, Any]
 
 ASKED: Final = "asked"
+REASON_PARTS: Final = "reason_parts"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
 CHECKED_UNDER_SETTINGS: Final = "joins_checked_under_settings"
@@ -188,6 +190,11 @@ class RefreshRunRecord:
     def broken_joins(self) -> tuple[str, ...]:
         """The record-preserving joins that did not hold at the versions that it read."""
         return tuple(self.facts.get(BROKEN_JOINS) or ())
+
+    @property
+    def message(self) -> Message:
+        """Its reason in parts; as a text alone where none but that is stored."""
+        return stored_message(self.facts.get(REASON_PARTS), self.reason)
 
     @property
     def account(self) -> RunAccount:

@@ -20,6 +20,7 @@ from cachemgr.metastore.record_rows import (
     table_rows,
 )
 from cachemgr.metastore.records import (
+    REASON_PARTS,
     Followed,
     LeaseRecord,
     Publication,
@@ -241,7 +242,7 @@ class Refreshes(Part):
             run.cache_version = publication.cache_version
             run.rows = publication.rows
             run.bytes = publication.bytes
-            run.facts = dict(publication.facts or {})
+            run.facts = _facts(run, publication)
             if publication.plan is not None:
                 run.plan = dict(publication.plan)
             session.execute(delete(GroupingSetRow).where(GroupingSetRow.cache_id == run.cache_id))
@@ -389,6 +390,14 @@ def _settle(session: Session, cache_id: str) -> None:
 
 def _release(session: Session, cache_id: str, token: int) -> bool:
     return touch_lease(session, cache_id, token, holder=None, expires_at=None)
+
+
+def _facts(run: RefreshRunRow, publication: Publication) -> dict[str, Any]:
+    """What is known of a run that publishes: its reason is its own, whatever snapshot the other
+    facts were taken over from."""
+    own = {name: value for name, value in run.facts.items() if name == REASON_PARTS}
+    others = {k: v for k, v in (publication.facts or {}).items() if k != REASON_PARTS}
+    return others | own
 
 
 def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:

@@ -84,7 +84,7 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
             raise storage_unavailable(cache, found.why, f"base table {name} at {location}")
         if isinstance(found, Unreadable):
             raise RefreshError(
-                ErrorCode.BASE_TABLE_UNREADABLE,
+                ErrorCode.TABLE_UNREADABLE,
                 f"base table {name} of cache {shown} cannot be read: {found.why}; {serves}; "
                 f"repair the log at {location}, or drop or replace the cache",
             )

@@ -44,6 +44,19 @@ from cachemgr.refresh.steps import (
 from cachemgr.refresh.write import read_versions
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
+from matcher.model.message import (
+    NOTHING,
+    CacheName,
+    Count,
+    Kind,
+    Message,
+    Number,
+    Sql,
+    TableName,
+    Word,
+    joined,
+    literal,
+)
 
 UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"
 # The ways of adding a delta: rows as they are, partial rows of groups, sets written anew.
@@ -126,35 +139,39 @@ class RefreshPlan:
         cache: Shown name of the cache.
         mode: The way taken: `FULL`, `APPEND`, `PARTIALS`, `REPLACE`, `UNCHANGED`, `RESTORE`,
             `JOINS` or `ADOPT`.
-        reason: Why this way, in words for people.
+        reason: Why this way, for people.
         stages: The steps in order.
         code: Why it is `FULL`; None for the other ways.
         estimate: What it was expected to cost, and the other way, in bytes read; None where there
             was no choice.
-        detail: Of what table or part of the definition `code` speaks, for people; empty without it.
+        detail: Of what table or part of the definition `code` speaks, for people; `NOTHING`
+            without it.
         weighed: The two ways by what past runs took; None where there was no choice.
     """
 
     cache: str
     mode: str
-    reason: str
+    reason: Message
     stages: tuple[Stage, ...]
     code: FullCode | None = None
     estimate: tuple[float, float] | None = None
-    detail: str = ""
+    detail: Message = NOTHING
     weighed: Weighed | None = None
 
-    def describe(self) -> tuple[tuple[int, str, str], ...]:
+    def describe(self, hidden: tuple[Kind, ...] = ()) -> tuple[tuple[int, str, str], ...]:
         """Rows for EXPLAIN REFRESH: number, stage, detail; row 0 is the way taken and its
         reason.
+
+        Args:
+            hidden: What the reader may not see.
         """
-        head = (0, self.mode, self.reason)
-        return (head, *((i, s.name, s.detail) for i, s in enumerate(self.stages, start=1)))
+        rows = [(self.mode, self.reason), *((s.name, s.detail) for s in self.stages)]
+        return tuple((i, name, str(text.without(hidden))) for i, (name, text) in enumerate(rows))
 
     def to_json(self) -> list[dict[str, str]]:
         """The stages as the run's row stores them."""
         return [
-            {"stage": s.name, "detail": s.detail}
+            {"stage": s.name, "detail": str(s.detail)}
             | ({"source": s.source.cache_id} if isinstance(s, WriteFull) and s.source else {})
             for s in self.stages
         ]
@@ -198,40 +215,50 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
     return _full(request, found)
 
 
-def _by_change(request: RefreshRequest, found: Delta, moved: str) -> RefreshPlan:
+def _by_change(request: RefreshRequest, found: Delta, moved: Message) -> RefreshPlan:
     """By the change alone, unless that failed before or AUTO finds that it costs too much."""
     if request.refused is not None:
-        failed = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"this run's; {request.refused}")
+        failed = WhyFull(
+            FullCode.LAST_ATTEMPT_FAILED,
+            Message("this run's; {why}", why=request.refused.message),
+        )
         return _full(request, failed)
     if request.has_failed and request.mode != RefreshMode.INCREMENTAL_ONLY:
-        failed = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"by the change alone; {moved}")
+        failed = WhyFull(
+            FullCode.LAST_ATTEMPT_FAILED, Message("by the change alone; {moved}", moved=moved)
+        )
         return _full(request, failed)
     weighed = _weighed(request, found)
     if weighed.takes_change or request.mode != RefreshMode.AUTO:
         return _incremental(request, found, moved, weighed)
     share = found.cost / max(found.full_cost, 1)
-    dearer = (
-        f"by the bytes to read, the change alone costs {share:.0%} of a full refresh, and is taken "
-        f"up to {WORTH_IT:.0%}"
+    dearer = Message(
+        "by the bytes to read, the change alone costs {share} of a full refresh, and is taken up "
+        "to {most}",
+        share=Count(share, form=".0%"),
+        most=Number(WORTH_IT, ".0%"),
     )
     told = weighed.told()
     if weighed.by_time:
         dearer = told
     elif told:
-        dearer = f"{dearer}; {told}: too few runs, or too little between them, to go by"
-    why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
+        few = Message("{told}: too few runs, or too little between them, to go by", told=told)
+        dearer = joined((dearer, few))
+    detail = joined((dearer, _feed_told(request, found), moved))
+    why = WhyFull(FullCode.FULL_IS_CHEAPER, detail)
     return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
 
 
-def _feed_told(request: RefreshRequest, delta: Delta) -> str:
+def _feed_told(request: RefreshRequest, delta: Delta) -> Message:
     """Where updates would cost less with the Change Data Feed: how to have it."""
     # where the metadata changed nobody knows whether the feed was on all the while
     known = delta.changes.change_rows is not None
     if not delta.is_signed or not known or delta.table.location in request.feeds:
-        return ""
-    return (
-        f"; with a Change Data Feed it would cost less: ALTER TABLE {_in_sql(delta.table.name)} "
-        "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        return NOTHING
+    return Message(
+        "with a Change Data Feed it would cost less: ALTER TABLE {table} SET TBLPROPERTIES "
+        "('delta.enableChangeDataFeed' = 'true')",
+        table=Sql(_in_sql(delta.table.name)),
     )
 
 
@@ -241,60 +268,74 @@ def _in_sql(name: str) -> str:
     return f"delta.`{as_path(name)}`" if by_path else name
 
 
-def _why_stale(request: RefreshRequest) -> str | None:
+def _why_stale(request: RefreshRequest) -> Message | None:
     """What moved since the published snapshot or is lost of it; None if nothing is."""
     published = request.published
     if published is None:
-        return "the cache was never refreshed"
+        return Message("the cache was never refreshed")
     if request.damage:
-        return request.damage
+        return literal(request.damage)
     if published.spec != request.spec:
         return _why_other_plan(published, request)
     then = {t.location: t for t in published.tables}
-    moved = []
+    moved: list[Message] = []
     for table in request.tables:
-        old = then.pop(table.location, None)
+        old, name = then.pop(table.location, None), TableName(table.name)
         if old is None:
-            moved.append(f"{table.name} was not read before")
+            moved.append(Message("{table} was not read before", table=name))
         elif old.table_id != table.table_id:
-            moved.append(f"{table.name} was re-created")
+            moved.append(Message("{table} was re-created", table=name))
         elif old.version != table.version:
             why = _why_moved(old, table, request.changes.get(table.location))
             if why is not None:
                 moved.append(
-                    f"{table.name} moved from version {old.version} to {table.version}{why}"
+                    Message(
+                        "{table} moved from version {then} to {now}{why}",
+                        table=name,
+                        then=Number(old.version),
+                        now=Number(table.version),
+                        why=why,
+                    )
                 )
         elif not old.state.is_same(table.state):
             moved.append(
-                f"version {table.version} of {table.name} is another commit than the one read "
-                "before: the table was put back from a copy"
+                Message(
+                    "version {version} of {table} is another commit than the one read before: the "
+                    "table was put back from a copy",
+                    version=Number(table.version),
+                    table=name,
+                )
             )
-    moved.extend(f"{t.name} is no longer read" for t in then.values())
-    return "; ".join(moved) or None
+    gone = map(TableName, (t.name for t in then.values()))
+    moved.extend(Message("{table} is no longer read", table=name) for name in gone)
+    return joined(moved) or None
 
 
-def _why_other_plan(published: Published, request: RefreshRequest) -> str:
+def _why_other_plan(published: Published, request: RefreshRequest) -> Message:
     """What changed of the definition or its tables."""
-    other = "the definition, its views, the settings or the layout changed"
+    other = Message("the definition, its views, the settings or the layout changed")
     replaced = replaced_tables(published.tables, request.tables)
     if replaced is None:
         return other
-    return replaced.told if replaced.explains_all else f"{replaced.told}; {other}"
+    return replaced.told if replaced.explains_all else joined((replaced.told, other))
 
 
-def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None) -> str | None:
+def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None) -> Message | None:
     """What happened to a table that is at another version than the one read; None if that is
     nothing: its rows are the same, and the columns that the cache reads."""
     if changes is None:
-        return ""
-    code = "" if changes.code is None else f" [{changes.code}]"
-    told = f": {changes.detail}{code}"
+        return NOTHING
+    told = Message(
+        ": {what}" if changes.code is None else ": {what} [{code}]",
+        what=changes.detail,
+        code=Word(str(changes.code)),
+    )
     if changes.kind is not ChangeKind.SAME or old.columns is None:
         return told
     columns = changed_columns(old.columns, table.columns)
     if not columns:
         return None
-    return f"{told}, but {changes_told(columns)}"
+    return Message("{told}, but {columns}", told=told, columns=Word(changes_told(columns)))
 
 
 def _moved_on(request: RefreshRequest) -> bool:
@@ -304,13 +345,15 @@ def _moved_on(request: RefreshRequest) -> bool:
     return any(then[table.location] != table.version for table in request.tables)
 
 
-def _nothing_changed(request: RefreshRequest) -> str:
+def _nothing_changed(request: RefreshRequest) -> Message:
     """Where nothing is to be computed: that no table moved, or that no row changed."""
     if not _moved_on(request):
-        return "no base table moved"
+        return Message("no base table moved")
     moved = [changes for changes in request.changes.values() if changes.commits]
     count = sum(changes.commits for changes in moved)
-    return f"no row of a base table changed: {count} commit{'s' * (count != 1)} without data change"
+    commits = Number(count, noun="commit")
+    what = "no row of a base table changed: {commits} without data change"
+    return Message(what, commits=commits)
 
 
 def restores_published(head: Head, published: Published) -> bool:
@@ -343,11 +386,12 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     if not request.joins_known:
         stages += [PinVersions(request.tables), *_join_stage(request)]
     if intact:
-        reason = (
-            f"{nothing}, but the snapshot does not say yet which commits it was made from"
+        but = (
+            "{nothing}, but the snapshot does not say yet which commits it was made from"
             if request.joins_known
-            else f"{nothing}, but joins were declared, dropped or changed since"
+            else "{nothing}, but joins were declared, dropped or changed since"
         )
+        reason = Message(but, nothing=nothing)
         publish = Publish(published.cache_version)
         return RefreshPlan(request.cache, JOINS, reason, (*stages, publish))
     # Each hit on a version below the head rebuilds an old snapshot of the log.
@@ -355,7 +399,11 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     if not restores_published(head, published):
         stages.append(RestorePublished(published.cache_version, head.version))
         publish = Publish()
-    reason = f"{nothing}, but version {head.version} on top was never published"
+    reason = Message(
+        "{nothing}, but version {version} on top was never published",
+        nothing=nothing,
+        version=Number(head.version),
+    )
     return RefreshPlan(request.cache, RESTORE, reason, (*stages, publish))
 
 
@@ -421,7 +469,7 @@ def _written_delta(
     if not _is_of(stamp.get("since"), read_versions(published.tables)):
         return None
     found = _delta(
-        replace(request, tables=written.tables, changes=written.changes, gone=written.gone), ""
+        replace(request, tables=written.tables, changes=written.changes, gone=written.gone), NOTHING
     )
     if not isinstance(found, Delta):
         return None
@@ -434,23 +482,28 @@ def _adopt(request: RefreshRequest, adopted: Adopt) -> RefreshPlan:
     after: tuple[Stage, ...] = ()
     if adopted.delta is not None:
         before, after = (), (CheckJoins(joins, adopted.delta),) if joins else ()
-    behind = "; a run of its own adds what came since" if adopted.is_behind else ""
+    behind = NOTHING
+    if adopted.is_behind:
+        behind = Message("a run of its own adds what came since")
+    wrote = Message(
+        "refresh {id} wrote these base versions and ended before publishing; computed once only",
+        id=Word(adopted.refresh_id),
+    )
     return RefreshPlan(
         request.cache,
         ADOPT,
-        f"refresh {adopted.refresh_id} wrote these base versions and ended before publishing; "
-        f"computed once only{behind}",
+        joined((wrote, behind)),
         (PinVersions(adopted.tables), *before, adopted, Measure(), *after, Publish()),
     )
 
 
-def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
+def _delta(request: RefreshRequest, moved: Message) -> Delta | WhyFull:
     """The change to add to what is stored, or why everything has to be computed."""
     published = request.published
     if published is None:
         return WhyFull(FullCode.NEVER_REFRESHED, moved)
     if request.damage:
-        return WhyFull(FullCode.CACHE_DAMAGED, request.damage)
+        return WhyFull(FullCode.CACHE_DAMAGED, literal(request.damage))
     if published.spec != request.spec or published.stored is None:
         return WhyFull(_other_plan(published, request), moved)
     then = {t.location: t for t in published.tables}
@@ -476,10 +529,14 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     if isinstance(found, Delta) and found.table.location in request.repartitioned:
         return WhyFull(FullCode.PARTITIONING_CHANGED, moved)
     if isinstance(found, Delta) and request.gone and not found.by_feed:
-        gone = f"{found.table.name}: {request.gone[0]} is gone"
+        gone = Message(
+            "{table}: {file} is gone",
+            table=TableName(found.table.name),
+            file=Word(request.gone[0]),
+        )
         return WhyFull(FullCode.FILES_GONE, gone)
     if isinstance(found, WhyFull) and found.code is FullCode.ROWS_REMOVED:
-        return WhyFull(found.code, f"{found.detail}; {moved}")
+        return WhyFull(found.code, joined((found.detail, moved)))
     if isinstance(found, WhyFull) and found.code.value in set(ChangeCode):
         return WhyFull(found.code, moved)  # which says it of each table
     return found
@@ -510,7 +567,7 @@ def _way(request: RefreshRequest, delta: Delta) -> str:
 
 
 def _incremental(
-    request: RefreshRequest, delta: Delta, moved: str, weighed: Weighed
+    request: RefreshRequest, delta: Delta, moved: Message, weighed: Weighed
 ) -> RefreshPlan:
     assert request.published is not None and request.head is not None
     stages: list[Stage] = [PinVersions(request.tables), *_restore_stage(request)]
@@ -520,13 +577,18 @@ def _incremental(
     if request.plan.joins:
         stages.append(CheckJoins(request.plan.joins, delta))
     share = delta.cost / max(delta.full_cost, 1)
-    told = [moved, f"expected to cost {share:.0%} of a full refresh", weighed.told()]
+    cost = Count(share, form=".0%")
+    told = [
+        moved,
+        Message("expected to cost {share} of a full refresh", share=cost),
+        weighed.told(),
+    ]
     if not weighed.takes_change:
-        told.append(f"AUTO would compute everything{_feed_told(request, delta)}")
+        told += [Message("AUTO would compute everything"), _feed_told(request, delta)]
     return RefreshPlan(
         request.cache,
         _way(request, delta),
-        "; ".join(filter(None, told)),
+        joined(told),
         (*stages, Publish()),
         estimate=(delta.cost, delta.full_cost),
         weighed=weighed,
@@ -543,8 +605,8 @@ def _full(request: RefreshRequest, why: WhyFull) -> RefreshPlan:
     stages += [WriteFull(sets, source), Measure(), Publish()]
     asked = RefreshMode(request.mode)
     fell = asked is RefreshMode.INCREMENTAL and why.code is not FullCode.NEVER_REFRESHED
-    because = "INCREMENTAL requested; running FULL, because " if fell else ""
-    reason = f"{because}{why}{told}"
+    because = "INCREMENTAL requested; running FULL, because {why}" if fell else "{why}"
+    reason = joined((Message(because, why=why.message), told))
     return RefreshPlan(
         request.cache, RefreshMode.FULL.value, reason, tuple(stages), why.code, detail=why.detail
     )
@@ -561,19 +623,23 @@ def _restore_stage(request: RefreshRequest) -> tuple[Stage, ...]:
     return (RestorePublished(published.cache_version, head.version),)
 
 
-def _source(request: RefreshRequest) -> tuple[SourceOffer | None, str]:
+def _source(request: RefreshRequest) -> tuple[SourceOffer | None, Message]:
     """The cache to build from, and why that or none. FULL reads the base tables: whoever asks for
     it may not trust what is stored.
     """
     if not request.sources:
-        return None, ""
+        return None, NOTHING
     if request.mode == RefreshMode.FULL:
-        return None, "; from the base tables, as FULL asks for"
+        return None, Message("from the base tables, as FULL asks for")
     for offer in request.sources:
         if not offer.why_not:
-            return offer, f"; from cache {offer.cache}, which holds these versions"
-    why = "; ".join(f"cache {o.cache}: {o.why_not}" for o in request.sources)
-    return None, f"; from the base tables, since {why}"
+            name = CacheName(offer.cache)
+            return offer, Message("from cache {cache}, which holds these versions", cache=name)
+    why = joined(
+        Message("cache {cache}: {why}", cache=CacheName(o.cache), why=Word(o.why_not))
+        for o in request.sources
+    )
+    return None, Message("from the base tables, since {why}", why=why)
 
 
 def _join_stage(request: RefreshRequest) -> tuple[Stage, ...]:

@@ -10,6 +10,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import retyped_columns
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.by_change.why_full import FullCode
+from matcher.model.message import ColumnName, Message, TableName, Word, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Replaced:
     """
 
     code: FullCode
-    told: str
+    told: Message
     explains_all: bool
 
 
@@ -36,25 +37,32 @@ def replaced_tables(then: Sequence[SnapshotTableRecord], now: Iterable[TableAt])
     """
     by_place = {table.location: table for table in then}
     by_name = {table.name.lower(): table for table in then}
-    others: list[str] = []
-    columns: list[str] = []
+    others: list[Message] = []
+    columns: list[Message] = []
     moved = False
     for table in now:
-        old = by_place.get(table.location)
+        old, name = by_place.get(table.location), TableName(table.name)
         if old is None:
             old = by_name.get(table.name.lower())
             if old is None:
                 continue
             moved = True
-            others.append(f"{table.name} is another table now, at {table.location}")
+            what = "{table} is another table now, at {place}"
+            others.append(Message(what, table=name, place=Word(table.location)))
         elif old.table_id != table.table_id:
-            others.append(f"{table.name} was re-created")
+            others.append(Message("{table} was re-created", table=name))
         if old.columns is not None and table.columns:
             columns += [
-                f"column {name} of {table.name} was {other.then} and is {other.now}"
-                for name, other in retyped_columns(old.columns, table.columns).items()
+                Message(
+                    "column {column} of {table} was {then} and is {now}",
+                    column=ColumnName(column),
+                    table=name,
+                    then=Word(other.then),
+                    now=Word(other.now),
+                )
+                for column, other in retyped_columns(old.columns, table.columns).items()
             ]
     if not others and not columns:
         return None
     code = FullCode.TABLE_RECREATED if others else FullCode.COLUMNS_CHANGED
-    return Replaced(code, "; ".join([*others, *columns]), moved or bool(columns))
+    return Replaced(code, joined([*others, *columns]), moved or bool(columns))

@@ -62,6 +62,7 @@ from cachemgr.vocabulary import NOT_PLANNED, RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+from matcher.model.message import NOTHING, Message, joined
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600
@@ -77,7 +78,7 @@ _OTHER_TABLE: Final = frozenset(
 )
 # What says by itself what is wrong with a definition. A storage that does not answer, or a commit
 # that was taken back while it was read, may pass by itself, unlike a name that is gone.
-_TOLD: Final = frozenset({ErrorCode.TABLE_NOT_READABLE, ErrorCode.COLUMNS_CHANGED})
+_TOLD: Final = frozenset({ErrorCode.TABLE_UNREADABLE, ErrorCode.COLUMNS_CHANGED})
 
 
 def run_refresh(
@@ -191,7 +192,7 @@ def run_claimed(
             put_back = _catch_up(job)
             asked = mode or cache.spec.refresh.mode.value
             plan = plan_refresh(request_of(job, asked, run))
-            plan = replace(plan, reason=f"{plan.reason}{put_back}")
+            plan = replace(plan, reason=joined((plan.reason, put_back)))
             try:
                 return carry_out(job, plan, run, beat)
             except NotIncremental as error:
@@ -397,7 +398,7 @@ def _check_place(session: SparkSession, cache: CacheRecord) -> None:
         ) from error
 
 
-def _catch_up(job: Job) -> str:
+def _catch_up(job: Job) -> Message:
     """Look, before anything is computed, whether the log is ahead of the metastore; for the reason.
 
     Delta skips a commit whose number it has seen, with success. What the log holds of the time
@@ -405,16 +406,16 @@ def _catch_up(job: Job) -> str:
     """
     newest = head(job.session, job.table.location)
     if newest is None:
-        return ""
+        return NOTHING
     number = last_number(job.session, job.table.location, job.cache.id, newest.version)
     if not job.metastore.commit_numbers.catch_up(job.cache.id, number):
-        return ""
+        return NOTHING
     said = (
         f"the log at {job.table.location} holds commit {number}, which this metastore never gave "
         "out: it was put back from a copy"
     )
     logger.warning("cache %s: %s", job.name, said)
-    return "; the metastore was put back from a copy, what was published since is not served"
+    return Message("the metastore was put back from a copy, what was published since is not served")
 
 
 def _current_plan(

@@ -15,7 +15,7 @@ from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.errors import CacheManagerError
-from cachemgr.metastore.records import RefreshRunRecord
+from cachemgr.metastore.records import REASON_PARTS, RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.by_change.delta_rows import delta_rows
 from cachemgr.refresh.by_change.incremental import Delta
@@ -77,6 +77,8 @@ from cachemgr.refresh.write import (
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan
+from matcher.model.message import Message
+from matcher.model.message_codec import message_data
 from matcher.partials.partial_rows import why_not_partials
 
 
@@ -102,9 +104,12 @@ def carry_out(
         run.id,
         run.fencing_token,
         mode=plan.mode,
-        reason=plan.reason,
+        reason=str(plan.reason),
         stages=plan.to_json(),
-        facts=planned(plan, job.changes.values()).to_facts(),
+        facts={
+            **planned(plan, job.changes.values()).to_facts(),
+            REASON_PARTS: message_data(plan.reason),
+        },
     )
     progress = Progress(run, _source(job, plan))
     adopted = next((s for s in plan.stages if isinstance(s, Adopt)), None)
@@ -339,7 +344,7 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
         if not any(code in str(error) for code in ("CAST_OVERFLOW", "ARITHMETIC_OVERFLOW")):
             raise
         # that of all rows may fit; if it does not, computing everything says so
-        why = "a sum of the changed rows alone does not fit its column"
+        why = Message("a sum of the changed rows alone does not fit its column")
         raise NotIncremental(job.name, WhyFull(FullCode.NOT_MERGEABLE, why)) from error
 
 
@@ -440,4 +445,4 @@ def _refuse_inexact(job: Job, measured: CachePlan) -> None:
     """
     reason = why_not_partials(measured, match_options(job.cache.settings), signed=False)
     if reason is not None:
-        raise NotIncremental(job.name, WhyFull(FullCode.NOT_MERGEABLE, reason.detail))
+        raise NotIncremental(job.name, WhyFull(FullCode.NOT_MERGEABLE, reason.fault))

@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachemgr.base_state import TableAt
-from cachemgr.printable import plural
 from cachemgr.refresh.by_change.incremental import Delta
 from matcher.model.ir import RecordPreservingJoin
+from matcher.model.message import (
+    NOTHING,
+    Arg,
+    CacheName,
+    Count,
+    JoinName,
+    Message,
+    Number,
+    Several,
+    TableName,
+    Word,
+    joined,
+    listed,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +51,8 @@ class Stage:
         return type(self).__name__
 
     @property
-    def detail(self) -> str:
-        return ""
+    def detail(self) -> Message:
+        return NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +62,9 @@ class Unchanged(Stage):
     version: int
 
     @property
-    def detail(self) -> str:
-        return f"no base table moved; version {self.version} keeps serving"
+    def detail(self) -> Message:
+        version = Number(self.version)
+        return Message("no base table moved; version {version} keeps serving", version=version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +76,12 @@ class MoveOn(Stage):
     tables: tuple[TableAt, ...]
 
     @property
-    def detail(self) -> str:
-        at = ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
-        return f"version {self.version} keeps serving, for {at}"
+    def detail(self) -> Message:
+        return Message(
+            "version {version} keeps serving, for {tables}",
+            version=Number(self.version),
+            tables=_at_versions(self.tables),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +91,8 @@ class PinVersions(Stage):
     tables: tuple[TableAt, ...]
 
     @property
-    def detail(self) -> str:
-        return ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
+    def detail(self) -> Message:
+        return Message("{tables}", tables=_at_versions(self.tables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +102,8 @@ class ValidateJoins(Stage):
     joins: tuple[RecordPreservingJoin, ...]
 
     @property
-    def detail(self) -> str:
-        return ", ".join(j.name for j in self.joins)
+    def detail(self) -> Message:
+        return Message("{joins}", joins=listed(JoinName, (j.name for j in self.joins)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +113,9 @@ class PrepareTable(Stage):
     create: bool
 
     @property
-    def detail(self) -> str:
-        return "create the Delta table" if self.create else "set the table's properties"
+    def detail(self) -> Message:
+        what = "create the Delta table" if self.create else "set the table's properties"
+        return Message(what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +126,12 @@ class RestorePublished(Stage):
     head: int
 
     @property
-    def detail(self) -> str:
-        return f"version {self.head} was never published; restore version {self.version}"
+    def detail(self) -> Message:
+        return Message(
+            "version {head} was never published; restore version {version}",
+            head=Number(self.head),
+            version=Number(self.version),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +144,19 @@ class WriteFull(Stage):
     source: SourceOffer | None = None
 
     @property
-    def detail(self) -> str:
-        sets = f"{len(self.sets)} grouping sets" if self.sets else "all rows"
+    def detail(self) -> Message:
+        sets: Arg = Word("all rows")
+        if self.sets:
+            sets = Message("{n} grouping sets", n=Number(len(self.sets)))
         if self.source is None:
-            return f"compute {sets}, one commit"
+            return Message("compute {sets}, one commit", sets=sets)
         steps = f" ({', '.join(self.source.steps)})" if self.source.steps else ""
-        return (
-            f"compute {sets} from cache {self.source.cache} at its version {self.source.version}"
-            f"{steps}, one commit"
+        return Message(
+            "compute {sets} from cache {cache} at its version {version}{steps}, one commit",
+            sets=sets,
+            cache=CacheName(self.source.cache),
+            version=Number(self.source.version),
+            steps=Word(steps),
         )
 
 
@@ -145,28 +172,48 @@ class WriteDelta(Stage):
     head: int
 
     @property
-    def detail(self) -> str:
+    def detail(self) -> Message:
+        return Message(
+            "compute {rows} in versions {first} to {last}; {written}, one commit",
+            rows=self._rows(),
+            first=Number(self.delta.since + 1),
+            last=Number(self.delta.table.version),
+            written=self._written(),
+        )
+
+    def _rows(self) -> Message:
+        """What is computed."""
         delta, changes = self.delta, self.delta.changes
-        rows = "rows" if changes.rows_added is None else plural(changes.rows_added, "row")
-        files = plural(len(changes.added), "file")
-        came = f"the {rows} in {files} that came to {delta.table.name}"
+        template = "the {rows} in {files} that came to {table}"
         if delta.by_feed:
-            came = f"the changed rows of {delta.table.name}, from its Change Data Feed,"
+            template = "the changed rows of {table}, from its Change Data Feed,"
         elif delta.is_signed:
-            came += f", less those of the {plural(len(changes.removed), 'file')} that went,"
-        text = f"compute {came} in versions {delta.since + 1} to {delta.table.version}"
+            template += ", less those of the {removed} that went,"
+        return Message(
+            template,
+            rows=Count(changes.rows_added, "row"),
+            files=Count(len(changes.added), "file"),
+            table=TableName(delta.table.name),
+            removed=Count(len(changes.removed), "file"),
+        )
+
+    def _written(self) -> Message:
+        """What becomes of it."""
+        delta = self.delta
         if not self.grouped:
-            return f"{text}; append them, one commit"
+            return Message("append them")
         if delta.replaced == (0,):
-            return f"{text}; add them to the stored groups, which are written anew, one commit"
+            return Message("add them to the stored groups, which are written anew")
         if delta.appended == (0,):
-            return f"{text}; append them as partial rows, one commit"
+            return Message("append them as partial rows")
         told = []
         if delta.replaced:
-            told.append(f"write {len(delta.replaced)} grouping sets anew")
+            sets = Number(len(delta.replaced))
+            told.append(Message("write {sets} grouping sets anew", sets=sets))
         if delta.appended:
-            told.append(f"append partial rows to {len(delta.appended)} grouping sets")
-        return f"{text}; {' and '.join(told)}, one commit"
+            sets = Number(len(delta.appended))
+            told.append(Message("append partial rows to {sets} grouping sets", sets=sets))
+        return joined(told, " and ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +226,9 @@ class CheckJoins(Stage):
     delta: Delta
 
     @property
-    def detail(self) -> str:
-        return f"{', '.join(j.name for j in self.joins)}, on the appended rows"
+    def detail(self) -> Message:
+        joins = listed(JoinName, (j.name for j in self.joins))
+        return Message("{joins}, on the appended rows", joins=joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +247,15 @@ class Adopt(Stage):
     is_behind: bool = False
 
     @property
-    def detail(self) -> str:
-        at = ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
-        behind = f"; it holds {at}" if self.is_behind else ""
-        return (
-            f"version {self.version}, written by refresh {self.refresh_id}, "
-            f"which ended before publishing{behind}"
+    def detail(self) -> Message:
+        wrote = Message(
+            "version {version}, written by refresh {id}, which ended before publishing",
+            version=Number(self.version),
+            id=Word(self.refresh_id),
         )
+        if not self.is_behind:
+            return wrote
+        return joined((wrote, Message("it holds {tables}", tables=_at_versions(self.tables))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +263,8 @@ class Measure(Stage):
     """Rows, bytes and the facts that the matcher relies on."""
 
     @property
-    def detail(self) -> str:
-        return "rows and bytes of each set, exact sums, columns that are never NULL"
+    def detail(self) -> Message:
+        return Message("rows and bytes of each set, exact sums, columns that are never NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,5 +277,12 @@ class Publish(Stage):
     version: int | None = None
 
     @property
-    def detail(self) -> str:
-        return "compare the log and the lease, then publish"
+    def detail(self) -> Message:
+        return Message("compare the log and the lease, then publish")
+
+
+def _at_versions(tables: tuple[TableAt, ...]) -> Several:
+    at = "{table} at version {version}"
+    return Several(
+        tuple(Message(at, table=TableName(t.name), version=Number(t.version)) for t in tables)
+    )

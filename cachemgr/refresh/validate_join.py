@@ -20,11 +20,21 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.printable import plural
 from cachemgr.refresh.by_change.changed_rows import rows_that_came
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
+from matcher.model.message import (
+    NOTHING,
+    ColumnName,
+    Count,
+    JoinName,
+    Message,
+    Several,
+    TableName,
+    Value,
+    joined,
+)
 from matcher.render.placeholders import TABLE
 from matcher.render.select import quote
 
@@ -54,31 +64,59 @@ class JoinCheck:
     examples: Mapping[str, tuple[Any, ...]] | None = None
     versions: Mapping[str, int] | None = None
 
-    def message(self, name: str, left: str, right: str, keys: Sequence[tuple[str, str]]) -> str:
-        """What is wrong in words, empty when nothing is."""
+    def message(self, name: str, left: str, right: str, keys: Sequence[tuple[str, str]]) -> Message:
+        """What is wrong, for people; `NOTHING` when nothing is."""
         if self.ok:
-            return ""
+            return NOTHING
         examples = self.examples or {}
         parts = []
         if self.lost_rows:
-            null = f", {self.null_keys} of them with a NULL key" if self.null_keys else ""
-            shown = _shown([k for k, _ in keys], examples.get("lost", ()))
+            template = "{rows} of {left} would be lost, for example {example}"
+            if self.null_keys:
+                template = (
+                    "{rows} of {left} would be lost, {nulls} of them with a NULL key, for example "
+                    "{example}"
+                )
             parts.append(
-                f"{plural(self.lost_rows, 'row')} of {left} would be lost{null}, "
-                f"for example {shown}"
+                Message(
+                    template,
+                    rows=Count(self.lost_rows, "row"),
+                    left=TableName(left),
+                    nulls=Count(self.null_keys),
+                    example=_example([k for k, _ in keys], examples.get("lost", ())),
+                )
             )
         if self.duplicates:
-            shown = _shown([k for _, k in keys], examples.get("duplicate", ()))
             parts.append(
-                f"{plural(self.multiplied, 'row')} of {left} would be multiplied: {right} holds "
-                f"{plural(self.duplicates, 'key value')} more than once, for example {shown}"
+                Message(
+                    "{rows} of {left} would be multiplied: {right} holds {values} more than once, "
+                    "for example {example}",
+                    rows=Count(self.multiplied, "row"),
+                    left=TableName(left),
+                    right=TableName(right),
+                    values=Count(self.duplicates, "key value"),
+                    example=_example([k for _, k in keys], examples.get("duplicate", ())),
+                )
             )
-        return f"record-preserving join {name} does not hold: {'; '.join(parts)}"
+        return Message(
+            "record-preserving join {join} does not hold: {why}",
+            join=JoinName(name),
+            why=joined(parts),
+        )
 
 
-def _shown(names: Sequence[str], values: Sequence[Any]) -> str:
+def _example(names: Sequence[str], values: Sequence[Any]) -> Several:
     pairs = zip(names, values, strict=False)
-    return ", ".join(f"{n} = {'NULL' if v is None else repr(v)}" for n, v in pairs)
+    return Several(
+        tuple(
+            Message(
+                "{column} = {value}",
+                column=ColumnName(name),
+                value=Value("NULL" if value is None else repr(value)),
+            )
+            for name, value in pairs
+        )
+    )
 
 
 def validate_join(

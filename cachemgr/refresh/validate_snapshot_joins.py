@@ -184,7 +184,7 @@ def check_joins_on_delta(
             found.append(join.as_fact())
             proven.append(join)
             continue
-        message = check.message(join.name, join.left.name, join.right.name, join.keys)
+        message = str(check.message(join.name, join.left.name, join.right.name, join.keys))
         broken[join.name] = _note(checks, join, check, message, pinned)
     same = _not_redefined(before, changes)
     for join in filter(checks.covers, proven):
@@ -236,7 +236,7 @@ def follow_joins(
             lost = _lost(checks, some, came, list(pinned.values()))
         for join in some:
             check = lost.get(join.name, JoinCheck(ok=True))
-            message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            message = str(check.message(join.name, join.left.name, join.right.name, join.keys))
             if message:
                 logger.warning(
                     "record-preserving join %s does not hold any more and serves no query: correct "
@@ -281,7 +281,7 @@ def _checked(
         if error.code != JOIN_COLUMN_LOST:
             raise
         return JoinCheck(ok=False), error.message
-    return check, check.message(join.name, left.name, right.name, join.keys)
+    return check, str(check.message(join.name, left.name, right.name, join.keys))
 
 
 def _known(join: JoinRecord, pinned: Mapping[str, TableAt]) -> str | None:

@@ -10,7 +10,7 @@ not read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
@@ -20,6 +20,16 @@ from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import Tail, files_beside
 from matcher.model.ir import Block, GroupingSet
+from matcher.model.message import (
+    CacheName,
+    Count,
+    Message,
+    Number,
+    Setting,
+    TableName,
+    Word,
+    listed,
+)
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.partials.linear import why_not_linear
 
@@ -27,6 +37,7 @@ from matcher.partials.linear import why_not_linear
 _FEW: Final = 100_000
 # So many bytes are read in no time.
 _LITTLE: Final = 16 << 20
+_REFRESH: Final = "REFRESH RELATIONAL CACHE {cache}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +99,20 @@ class Appended:
         """How many rows these files have; None where some writer did not say."""
         return rows_of(self.files)
 
-    def told(self) -> str:
+    def told(self) -> Message:
         """For people: how much it is."""
-        changes = self.changes
-        count = changes.rows_added
-        rows = "rows" if count is None else f"{count} row{'s' * (count != 1)}"
-        files = f"{len(changes.added)} file{'s' * (len(changes.added) != 1)}"
-        text = f"{rows} in {files} appended to {self.table.name} after version {self.since}"
-        if self.tail is None:
-            return text
-        rest = len(self.files)
-        return f"{text}, {len(changes.added) - rest if rest else 'all'} of them held in memory"
+        number, rest = len(self.changes.added), len(self.files)
+        template = "{rows} in {files} appended to {table} after version {since}"
+        if self.tail is not None:
+            template += ", {held} of them held in memory"
+        return Message(
+            template,
+            rows=Count(self.changes.rows_added, "row"),
+            files=Count(number, "file"),
+            table=TableName(self.table.name),
+            since=Number(self.since),
+            held=Count(number - rest) if rest else Word("all"),
+        )
 
 
 class Tails(Protocol):
@@ -136,10 +150,16 @@ def appended_to(
         seen: The query's tables by location.
         limits: What may be read; None where a query cannot name single files.
     """
-    refresh = f"REFRESH RELATIONAL CACHE {cache.name}"
+    name = CacheName(cache.name)
     if len(appended) > 1:
-        names = ", ".join(sorted(seen[place][0].name for place in appended))
-        return Reason(ReasonCode.DIMENSION_CHANGED, f"{names} were all appended to", refresh)
+        names = sorted(seen[place][0].name for place in appended)
+        return Reason(
+            ReasonCode.DIMENSION_CHANGED,
+            "{tables} were all appended to",
+            _REFRESH,
+            tables=listed(TableName, names),
+            cache=name,
+        )
     place, changes = next(iter(appended.items()))
     (table,) = {t for t in seen[place] if isinstance(t, TableAt)}
     since = cache.snapshot[place].version
@@ -149,26 +169,33 @@ def appended_to(
     if limits is None:
         return Reason(
             ReasonCode.FRESH_IN_SPARK_ONLY,
-            f"{found.told()} would be read beside cache {cache.name}, and a text cannot name files",
-            f"run the query in a Spark session, or {refresh}",
+            "{rows} would be read beside cache {cache}, and a text cannot name files",
+            "run the query in a Spark session, or " + _REFRESH,
+            rows=found.told(),
+            cache=name,
         )
     if changes.code is ChangeCode.RANGE_REWRITTEN or not table.commit:
         return Reason(
             ReasonCode.RANGE_REWRITTEN,
-            f"{found.told()} cannot be read apart from older ones: {changes.detail}",
-            refresh,
+            "{rows} cannot be read apart from older ones: {changes}",
+            _REFRESH,
+            rows=found.told(),
+            changes=changes.detail,
+            cache=name,
         )
     rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
     reason = why_not_linear(block, rel)
     if reason is not None:
-        return Reason(reason.code, reason.detail, refresh)
+        return Reason(reason.code, "{why}", _REFRESH, why=reason.fault, cache=name)
     if _reads_the_rest(block, cache, place):
         return Reason(
             ReasonCode.DIMENSION_CHANGED,
-            f"{found.told()}, which would be joined to the other tables as a whole",
-            refresh,
+            "{rows}, which would be joined to the other tables as a whole",
+            _REFRESH,
+            rows=found.told(),
+            cache=name,
         )
-    return _too_much(found, cache, limits, refresh) or found
+    return _too_much(found, cache, limits) or found
 
 
 def _at_one_version(seen: Seen, but: str) -> dict[str, TableAt]:
@@ -188,13 +215,16 @@ def without_fresh_hits(cache: ServedCache, refused: Reason | None) -> Reason:
         refused: Why its snapshot alone does not do; None if it would.
     """
     code = ReasonCode.STALE if refused is None else refused.code
-    why = f"rows were appended since the snapshot of {cache.name}"
+    name = CacheName(cache.name)
+    appended = Message("rows were appended since the snapshot of {cache}", cache=name)
     return Reason(
         code,
-        f"{why if refused is None else refused.detail}; they are not read beside it, since its "
-        f"property {FRESH_HITS} is false",
-        f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET TBLPROPERTIES "
-        f"('{FRESH_HITS}' = 'true')",
+        "{why}; they are not read beside it, since its property {property} is false",
+        "REFRESH RELATIONAL CACHE {cache}, or ALTER it to SET TBLPROPERTIES "
+        "('{property}' = 'true')",
+        why=appended if refused is None else refused.fault,
+        property=Setting(FRESH_HITS),
+        cache=name,
     )
 
 
@@ -205,11 +235,13 @@ def switched_off(cache: ServedCache, refused: Reason) -> Reason:
         cache: The cache.
         refused: Why its snapshot alone does not do.
     """
-    return replace(
-        refused,
-        detail=f"{refused.detail}; appended rows are not read beside it, since this session has "
+    return Reason(
+        refused.code,
+        "{why}; appended rows are not read beside it, since this session has "
         "spark.cachemgr.freshHits=false, or 0 for its maxFiles",
-        suggestion=f"REFRESH RELATIONAL CACHE {cache.name}, or SET spark.cachemgr.freshHits=true",
+        "REFRESH RELATIONAL CACHE {cache}, or SET spark.cachemgr.freshHits=true",
+        why=refused.fault,
+        cache=CacheName(cache.name),
     )
 
 
@@ -222,9 +254,7 @@ def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:
     return others > _LITTLE and 2 * others > sum(sizes.get(other, 0) for other in read)
 
 
-def _too_much(
-    found: Appended, cache: ServedCache, limits: FreshLimits, refresh: str
-) -> Reason | None:
+def _too_much(found: Appended, cache: ServedCache, limits: FreshLimits) -> Reason | None:
     changes, base = found.changes, cache.plan.base_rows
     rows = changes.rows_added
     share = 100 if rows is None or not base else 100 * rows / base
@@ -234,6 +264,8 @@ def _too_much(
         return None
     return Reason(
         ReasonCode.TOO_MUCH_APPENDED,
-        f"{found.told()}, more than spark.cachemgr.freshHits.* lets a hit of {cache.name} read",
-        refresh,
+        "{rows}, more than spark.cachemgr.freshHits.* lets a hit of {cache} read",
+        _REFRESH,
+        rows=found.told(),
+        cache=CacheName(cache.name),
     )

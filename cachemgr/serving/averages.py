@@ -17,6 +17,7 @@ from cachemgr.serving.served_cache import ServedCache
 from matcher.model.expr import Col, columns
 from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import Block, RecordPreservingJoin
+from matcher.model.message import NOTHING, Arg, CacheName, Message, TableName
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.partials.exact_averages import (
     PartRows,
@@ -81,10 +82,10 @@ def _parts(
     """All parts of a block's rows, with what is known of the columns that are wanted."""
     stored_rows = cache.plan.base_rows
     if stored_rows is None:
-        return _not_proven(cache, f"nobody counted the rows behind {cache.name}")
+        return _not_proven(cache, "nobody counted the rows behind {cache}")
     keys = (*cache.plan.joins, *(joined or ()))
     if joined is not None and not _is_joined_once(block, cache, keys):
-        return _not_proven(cache, f"tables that are joined to {cache.name} may repeat rows")
+        return _not_proven(cache, "tables that are joined to {cache} may repeat rows")
     # a table that stands in the query once more is read whole there
     known = _table_bounds if joined is not None else _stored_bounds
     parts = [PartRows(stored_rows, known(block, cache, wanted))]
@@ -103,10 +104,9 @@ def not_exact(cache: ServedCache, appended: Appended | None) -> Reason:
         cache: The cache.
         appended: What would be read beside it.
     """
-    more = "" if appended is None else f", and {appended.told()},"
-    return _not_proven(
-        cache, f"the values behind {cache.name}{more} may add up to more by all that is known"
-    )
+    more = NOTHING if appended is None else Message(", and {rows},", rows=appended.told())
+    why = "the values behind {cache}{more} may add up to more by all that is known"
+    return _not_proven(cache, why, more=more)
 
 
 def _is_joined_once(block: Block, cache: ServedCache, keys: Sequence[RecordPreservingJoin]) -> bool:
@@ -130,12 +130,11 @@ def _fresh(
 ) -> PartRows | Reason:
     rows, place = appended.changes.rows_added, appended.table.location
     if rows is None:
-        return _not_proven(cache, f"the log does not count the {appended.told()}")
+        return _not_proven(cache, "the log does not count the {rows}", rows=appended.told())
     rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
     if not is_one_row_each(block, rel, keys):
-        return _not_proven(
-            cache, f"the tables that {appended.table.name} is joined to may repeat appended rows"
-        )
+        why = "the tables that {table} is joined to may repeat appended rows"
+        return _not_proven(cache, why, table=TableName(appended.table.name))
     # what the refresh saw of the columns of the table that grew does not hold for its new rows
     others = _table_bounds(block, cache, [c for c in wanted if c.rel != rel])
     known = {c: _with_new_keys(block, cache, c, others[c], appended) for c in others}
@@ -174,10 +173,13 @@ def _table_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> 
     return {} if cache.plan.keys is None else _stored_bounds(block, cache, wanted)
 
 
-def _not_proven(cache: ServedCache, why: str) -> Reason:
+def _not_proven(cache: ServedCache, template: str, /, **args: Arg) -> Reason:
+    name = CacheName(cache.name)
     return Reason(
         ReasonCode.AVG_NOT_EXACT,
         "Spark averages whole numbers in DOUBLE, and those of all rows together are not proven to "
-        f"add up to 2^53 at most: {why}",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        "add up to 2^53 at most: {why}",
+        "REFRESH RELATIONAL CACHE {cache}",
+        why=Message(template, cache=name, **args),
+        cache=name,
     )

@@ -32,6 +32,7 @@ from matcher.index.miss_reasons import out_of_steps
 from matcher.index.registry import Registry
 from matcher.model.budget import DECISION_SECONDS, OutOfSteps, OutOfTime, decision, spent
 from matcher.model.ir import Block, MatchOptions, Rewrite
+from matcher.model.message import CacheName, Number, TableName
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.rules.choose import unheeded
@@ -42,9 +43,9 @@ _PLAIN: Final = Policy()
 _EXPLAINED: Final = 20
 _OUT_OF_TIME: Final = Reason(
     ReasonCode.OUT_OF_TIME,
-    f"deciding took more than {DECISION_SECONDS} s of processor time, and the query did not wait "
-    "for more",
+    "deciding took more than {seconds} s of processor time, and the query did not wait for more",
     "split or simplify the query; it is tried again the next time",
+    seconds=Number(DECISION_SECONDS),
 )
 _TOO_DEEP: Final = Reason(
     ReasonCode.QUERY_TOO_LARGE,
@@ -340,12 +341,13 @@ def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Re
     if not stale:
         return None
     if live:
-        name = stale[0].cache.name
         return Reason(
             ReasonCode.MIXED_SNAPSHOTS,
-            f"cache {name} is behind its base tables, and the query also reads "
-            f"{sorted(live)[0]} as it is now",
-            f"REFRESH RELATIONAL CACHE {name}",
+            "cache {cache} is behind its base tables, and the query also reads {table} as it is "
+            "now",
+            "REFRESH RELATIONAL CACHE {cache}",
+            cache=CacheName(stale[0].cache.name),
+            table=TableName(sorted(live)[0]),
         )
     for hit in stale:
         for other in hits:
@@ -357,9 +359,11 @@ def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Re
                 name = seen[differing[0]][0].name
                 return Reason(
                     ReasonCode.MIXED_SNAPSHOTS,
-                    f"caches {hit.cache.name} and {other.cache.name} read {name} at different "
-                    "versions",
+                    "caches {cache} and {other} read {table} at different versions",
                     "refresh both",
+                    cache=CacheName(hit.cache.name),
+                    other=CacheName(other.cache.name),
+                    table=TableName(name),
                 )
     return None
 

@@ -33,6 +33,7 @@ from cachemgr.serving.tails import Tail
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, GroupingSet, Rewrite
+from matcher.model.message import CacheName, Cause, JoinName, Sql, TableName, listed
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.placeholders import CACHE, joined
 from matcher.render.select import NotRenderable, render_rewrite
@@ -246,8 +247,9 @@ class Eligibility:
         if cache is None or cache.stamp > self.query.stamp:
             return Reason(
                 ReasonCode.REGISTRY_LOADING,
-                f"cache {rewrite.cache} changed while this query was decided",
+                "cache {cache} changed while this query was decided",
                 "run the query again",
+                cache=CacheName(rewrite.cache),
             )
         refused = (
             _state(cache, self.query)
@@ -262,7 +264,9 @@ class Eligibility:
             sql = render_rewrite(rewrite, CACHE, positional=True, extra_sql=extra)
         except NotRenderable as error:
             return not_taken(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "it cannot be computed from the cache: {part}",
+                part=Sql(str(error)),
             )
         return self._keys(rewrite) or (cache, sql)
 
@@ -285,8 +289,10 @@ class Eligibility:
         return Moved(
             Reason(
                 ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-                f"tables of {', '.join(moved)} changed after the join was validated",
-                "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
+                "tables of {joins} changed after the join was validated",
+                "VALIDATE RECORD PRESERVING JOIN {each}",
+                joins=listed(JoinName, moved),
+                each=listed(JoinName, moved, "; VALIDATE RECORD PRESERVING JOIN "),
             )
         )
 
@@ -335,9 +341,11 @@ class Eligibility:
         if others:
             return Reason(
                 ReasonCode.MIXED_SNAPSHOTS,
-                f"cache {cache.name} is behind its base tables, and {others[0]}, which it would be "
-                "joined with, is read as it is now",
-                f"REFRESH RELATIONAL CACHE {cache.name}",
+                "cache {cache} is behind its base tables, and {table}, which it would be joined "
+                "with, is read as it is now",
+                "REFRESH RELATIONAL CACHE {cache}",
+                cache=CacheName(cache.name),
+                table=TableName(others[0]),
             )
         return self.query.exact_only
 
@@ -362,14 +370,16 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
     if not cache.rewrite_enabled:
         return Reason(
             ReasonCode.CACHE_DISABLED,
-            f"cache {cache.name} has DISABLE REWRITE",
-            f"ALTER RELATIONAL CACHE {cache.name} ENABLE REWRITE",
+            "cache {cache} has DISABLE REWRITE",
+            "ALTER RELATIONAL CACHE {cache} ENABLE REWRITE",
+            cache=CacheName(cache.name),
         )
     if cache.version is None:
         return Reason(
             ReasonCode.CACHE_NOT_REFRESHED,
-            f"cache {cache.name} was never refreshed",
-            f"REFRESH RELATIONAL CACHE {cache.name}",
+            "cache {cache} was never refreshed",
+            "REFRESH RELATIONAL CACHE {cache}",
+            cache=CacheName(cache.name),
         )
     return None
 
@@ -377,9 +387,10 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
 def _lags(cache: ServedCache) -> Reason:
     return Reason(
         ReasonCode.STALE,
-        f"cache {cache.name} is behind its base tables by more than appended rows, and what is put "
+        "cache {cache} is behind its base tables by more than appended rows, and what is put "
         "together with such rows is to be exact",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        "REFRESH RELATIONAL CACHE {cache}",
+        cache=CacheName(cache.name),
     )
 
 
@@ -392,8 +403,10 @@ def damaged(name: str, what: str) -> Reason:
     """
     return Reason(
         ReasonCode.CACHE_DAMAGED,
-        f"files of cache {name} are damaged: {what}",
-        f"REFRESH RELATIONAL CACHE {name}",
+        "files of cache {cache} are damaged: {damage}",
+        "REFRESH RELATIONAL CACHE {cache}",
+        cache=CacheName(name),
+        damage=Cause(what),
     )
 
 
@@ -406,6 +419,8 @@ def unreadable(name: str, why: str) -> Reason:
     """
     return Reason(
         ReasonCode.CACHE_UNREADABLE,
-        f"the files of cache {name} cannot be read here: {why}",
+        "the files of cache {cache} cannot be read here: {why}",
         "let this process read the cache's folder, or run the query again once the storage answers",
+        cache=CacheName(name),
+        why=Cause(why),
     )

@@ -22,7 +22,7 @@ from matcher.model.reasons import Reason
 from matcher.render.placeholders import BASE, CACHE, TAIL
 from matcher.render.select import NotRenderable, quote_path, render_rewrite
 
-JSON_VERSION: Final = 1
+JSON_VERSION: Final = 2
 """Grows where a field of `Explanation.as_data` goes or means something else; new ones may come."""
 
 
@@ -54,8 +54,8 @@ class Behind:
         """As JSON data."""
         return {
             "cache": self.cache,
-            "read_at": self.read_at.isoformat(),
-            "max_staleness_seconds": self.max_staleness_seconds,
+            "readAt": self.read_at.isoformat(),
+            "maxStalenessSeconds": self.max_staleness_seconds,
             "tables": [{"table": name, "version": version} for name, version in self.tables],
             "detail": self.told(),
         }
@@ -115,19 +115,20 @@ class Explanation:
         return table(ITEMS, self._items())
 
     def as_data(self) -> dict[str, Any]:
-        """The explanation as JSON data, in the form of the offline explain."""
+        """The explanation as JSON data, the one form of REST, EXPLAIN REWRITE FORMAT JSON, the
+        command line and the offline explain."""
         return {
             "hit": self.hit,
             "caches": list(self.caches),
-            "grouping_set": self.grouping_set,
-            "rewritten_sql": self.rewritten_sql,
+            "groupingSet": self.grouping_set,
+            "rewrittenSql": self.rewritten_sql,
             "steps": list(self.steps),
             "joins": list(self.joins),
-            "unvalidated_joins": list(self.unvalidated_joins),
+            "unvalidatedJoins": list(self.unvalidated_joins),
             "appended": [
                 {
                     "table": a.table.name,
-                    "since_version": a.since,
+                    "sinceVersion": a.since,
                     "version": a.table.version,
                     "files": len(a.changes.added),
                     "rows": a.changes.rows_added,
@@ -166,7 +167,7 @@ class Explanation:
         items = [("cache", name) for name in self.caches]
         if self.grouping_set is not None:
             items.append(("grouping set", self.grouping_set))
-        items += [("read beside it", appended.told()) for appended in self.appended]
+        items += [("read beside it", str(appended.told())) for appended in self.appended]
         items += [("behind its tables", behind.told()) for behind in self.behind]
         items += [("note", note) for note in self.notes]
         items += [("compensation", step) for step in self.steps]
@@ -190,7 +191,7 @@ class Explanation:
 def spent_data(spent: Spent) -> dict[str, Any]:
     """What a decision takes, as JSON data."""
     cut_short = [search.name for search in spent.cut_short]
-    return {"steps": spent.steps, "most": spent.most, "cut_short": cut_short}
+    return {"steps": spent.steps, "most": spent.most, "cutShort": cut_short}
 
 
 def _spent_text(spent: Spent) -> str:

@@ -27,6 +27,7 @@ from cachemgr.serving.sources import MetastoreSource, Source, SourceRefused
 from cachemgr.telemetry import Telemetry
 from matcher.index.registry import Registry
 from matcher.model.hash_consing import Sharing
+from matcher.model.message import Cause, Number, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 _CATCH_UPS = 3
@@ -142,15 +143,29 @@ class Feed:
         name = self.source.name
         if self._refused:
             return Reason(
-                ReasonCode.NOT_GRANTED, self._refused, "resolve it and run the query again"
+                ReasonCode.NOT_GRANTED,
+                "{why}",
+                "resolve it and run the query again",
+                why=Cause(self._refused),
             )
         if self._revision is None:
-            said = f"the caches are being loaded from {name}{self._trouble}"
-            return Reason(ReasonCode.REGISTRY_LOADING, said, "run the query again")
+            return Reason(
+                ReasonCode.REGISTRY_LOADING,
+                "the caches are being loaded from {source}{trouble}",
+                "run the query again",
+                source=Word(name),
+                trouble=Cause(self._trouble),
+            )
         age = self._clock() - self._fresh_at
         if age > self.source.patience:
-            said = f"{name} could not be asked for {age:.0f} s: drops are unknown{self._trouble}"
-            return Reason(ReasonCode.REGISTRY_LOADING, said, "run the query again")
+            return Reason(
+                ReasonCode.REGISTRY_LOADING,
+                "{source} could not be asked for {age} s: drops are unknown{trouble}",
+                "run the query again",
+                source=Word(name),
+                age=Number(age, ".0f"),
+                trouble=Cause(self._trouble),
+            )
         return None
 
     def wait_loaded(self, seconds: float) -> bool:

@@ -18,6 +18,7 @@ from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
 from matcher.model.expr import columns
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
+from matcher.model.message import CacheName, Sql
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
 from matcher.partials.split import States, split, why_not_by_value
@@ -113,7 +114,7 @@ def fresh_hit(
             sides += beside
         sql = render_merged(merged, sides)
     except NotRenderable as error:
-        return (not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, str(error)),)
+        return (not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, "{part}", part=Sql(str(error))),)
     rewrite = replace(rewrite, steps=(*rewrite.steps, STEP))
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
 
@@ -130,9 +131,10 @@ def _dearer(rewrite: Rewrite, found: Cleared, block: Block, alone: Hit) -> Reaso
         return None
     return Reason(
         ReasonCode.TOO_MUCH_APPENDED,
-        f"cache {alone.cache.name} answers by itself and costs no more than {found.cache.name} "
-        "with the appended rows",
-        f"nothing: {alone.cache.name} answers",
+        "cache {alone} answers by itself and costs no more than {found} with the appended rows",
+        "nothing: {alone} answers",
+        alone=CacheName(alone.cache.name),
+        found=CacheName(found.cache.name),
     )
 
 
@@ -221,13 +223,17 @@ def not_needed(
         hit: What answers.
     """
 
-    suggestion = f"nothing: {hit.cache.name} answers; without it this one might"
+    answering = CacheName(hit.cache.name)
+
+    def stands_back(reason: Reason) -> Reason:
+        remedy = "nothing: {cache} answers; without it this one might"
+        return Reason(reason.code, "{why}", remedy, why=reason.fault, cache=answering)
 
     def told(one: Candidate) -> Candidate:
         is_behind = bool(one.reasons) and all(reason in behind for reason in one.reasons)
         if is_behind and one.cache == hit.cache.name:
             return replace(one, outcome="valid", reasons=())
-        reasons = (replace(r, suggestion=suggestion) if r in behind else r for r in one.reasons)
+        reasons = (stands_back(r) if r in behind else r for r in one.reasons)
         return replace(one, reasons=tuple(reasons))
 
     return tuple(map(told, candidates))

@@ -30,6 +30,7 @@ from cachemgr.serving.seen_tables import Seen, TableRef
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
 from matcher.memory.bounded import Bounded
+from matcher.model.message import CacheName, Number, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
@@ -223,7 +224,7 @@ def _other_columns(
         return None
     if kept is None and past.columns_then is not None:  # stored before columns were
         kept = kept_columns(past.columns_then, columns_read(cache.plan)[table.location])
-    cure = f"REFRESH RELATIONAL CACHE {cache.name}"
+    remedy = "REFRESH RELATIONAL CACHE {cache}"
     if kept is None:
         what = "the log does not say any more what its columns were then"
     else:
@@ -233,16 +234,19 @@ def _other_columns(
         what = changes_told(changed)
         fates = {change.fate for change in changed.values()}
         if Fate.GONE in fates:
-            cure = f"add the column again, or drop or replace cache {cache.name}"
+            remedy = "add the column again, or drop or replace cache {cache}"
         elif Fate.RETYPED in fates:
-            cure = (
-                f"give the column a type that holds all that it held, or create cache {cache.name} "
-                "again with OR REPLACE"
+            remedy = (
+                "give the column a type that holds all that it held, or create cache {cache} again "
+                "with OR REPLACE"
             )
     return Reason(
         ReasonCode.COLUMNS_CHANGED,
-        f"{table.name} has other columns than when cache {cache.name} was refreshed: {what}",
-        cure,
+        "{table} has other columns than when cache {cache} was refreshed: {what}",
+        remedy,
+        table=TableName(table.name),
+        cache=CacheName(cache.name),
+        what=Word(what),
     )
 
 
@@ -253,21 +257,27 @@ def _too_old(cache: ServedCache, table: TableAt, first_ms: int, now_ms: int) -> 
         return None
     return Reason(
         ReasonCode.STALE,
-        f"{table.name} changed {lag // 1000} s ago, after the snapshot "
-        f"of {cache.name}; with 30 s for clock skew that is more than MAX STALENESS of "
-        f"{bound} s",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        "{table} changed {lag} s ago, after the snapshot of {cache}; with 30 s for clock skew "
+        "that is more than MAX STALENESS of {bound} s",
+        "REFRESH RELATIONAL CACHE {cache}",
+        table=TableName(table.name),
+        lag=Number(lag // 1000),
+        cache=CacheName(cache.name),
+        bound=Number(bound),
     )
 
 
 def _stale_strict(cache: ServedCache, table: TableAt, changes: Changes) -> Reason:
-    then = cache.snapshot[table.location].version
-    what = f": {changes.detail}" if changes.detail else ""
     return Reason(
         ReasonCode.STALE,
-        f"{table.name} is at version {table.version}, the snapshot of {cache.name} read {then}, "
-        f"and the cache is STRICT{what}",
-        f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET MAX STALENESS",
+        "{table} is at version {version}, the snapshot of {cache} read {then}, and the cache is "
+        "STRICT" + (": {what}" if changes.detail else ""),
+        "REFRESH RELATIONAL CACHE {cache}, or ALTER it to SET MAX STALENESS",
+        table=TableName(table.name),
+        version=Number(table.version),
+        cache=CacheName(cache.name),
+        then=Number(cache.snapshot[table.location].version),
+        what=changes.detail,
     )
 
 
@@ -276,17 +286,23 @@ def _ahead(cache: ServedCache, table: TableAt) -> Reason:
     then = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.STALE,
-        f"the query reads {table.name} at version {table.version}, and cache {cache.name} was made "
-        f"from the later version {then}",
-        f"run the query again; if the table was put back, REFRESH RELATIONAL CACHE {cache.name}",
+        "the query reads {table} at version {version}, and cache {cache} was made from the "
+        "later version {then}",
+        "run the query again; if the table was put back, REFRESH RELATIONAL CACHE {cache}",
+        table=TableName(table.name),
+        version=Number(table.version),
+        cache=CacheName(cache.name),
+        then=Number(then),
     )
 
 
 def _recreated(cache: ServedCache, name: str) -> Reason:
     return Reason(
         ReasonCode.TABLE_RECREATED,
-        f"{name} was created again since the snapshot of {cache.name}",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        "{table} was created again since the snapshot of {cache}",
+        "REFRESH RELATIONAL CACHE {cache}",
+        table=TableName(name),
+        cache=CacheName(cache.name),
     )
 
 
@@ -294,15 +310,20 @@ def _put_back(cache: ServedCache, table: TableAt) -> Reason:
     version = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.TABLE_RECREATED,
-        f"version {version} of {table.name} is another commit than the one that {cache.name} was "
-        "made from: the table was put back from a copy since",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        "version {version} of {table} is another commit than the one that {cache} was made "
+        "from: the table was put back from a copy since",
+        "REFRESH RELATIONAL CACHE {cache}",
+        version=Number(version),
+        table=TableName(table.name),
+        cache=CacheName(cache.name),
     )
 
 
 def _unknown(name: str, why: str) -> Reason:
     return Reason(
         ReasonCode.FRESHNESS_UNKNOWN,
-        f"the version of {name} is not known: {why}",
-        f"let {name} be a Delta table, read as it is now, and refresh the cache",
+        "the version of {table} is not known: {why}",
+        "let {table} be a Delta table, read as it is now, and refresh the cache",
+        table=TableName(name),
+        why=Word(why),
     )

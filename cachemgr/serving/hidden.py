@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from cachemgr.serving.decision import BlockOutcome, Decision
 from matcher.model.ir import Candidate
-from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason
+from matcher.rules.choose import cannot_answer, refused_hint
 
 WhyNot = Callable[[str], Reason | None]
 
@@ -65,10 +66,8 @@ def _outcome(outcome: BlockOutcome, refusal: WhyNot) -> BlockOutcome:
 
 def _hint(reason: Reason, refused: Iterable[tuple[str, Reason]]) -> Reason:
     """What is said of a cache that the hint asks for, which quotes why it does not match."""
+    asked = refused_hint(reason)
     for name, why in refused:
-        asks = f"the hint RELATIONAL_CACHE asks for {name}, which cannot answer"
-        if reason.code is ReasonCode.HINT and reason.detail.startswith(asks):
-            return Reason(
-                ReasonCode.HINT, f"{asks}: {why.code.value}, {why.detail}", why.suggestion
-            )
+        if name == asked:
+            return cannot_answer(name, why)
     return reason

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from cachemgr.metastore.logged_reasons import caches_of_reason
 from cachemgr.metastore.records import CacheRecord, DecisionRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.serving.served_cache import matcher_name
+from cachemgr.serving.shown_reasons import ShownReasons
 
 SCANNED = 10_000
 LATEST = 10
-# How reasons name the cache that they speak of.
-_NAMED: Final = re.compile(r"\b(?:cache|snapshot of) ([^\s,;:]+)")
+_WORD: Final = re.compile(r"[^\s,;:()]+")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,13 @@ class Why:
     latest: tuple[DecisionRecord, ...]
 
 
-def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = None) -> Why:
+def why(
+    metastore: Metastore,
+    cache: CacheRecord,
+    *,
+    since: datetime | None = None,
+    shown: ShownReasons | None = None,
+) -> Why:
     """Add up the decisions that concern a cache.
 
     Args:
@@ -64,6 +71,7 @@ def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = No
         cache: The cache.
         since: Only those made at or after this moment; the latest 10,000 at most. None is made
             before the cache was: one of that name, or of none, is spoken of there.
+        shown: Shows reasons to who asks; None shows them whole.
     """
     name = matcher_name(cache)
     moments = [moment for moment in (since, cache.created_at) if moment is not None]
@@ -78,12 +86,15 @@ def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = No
         elif _concerns(logged, tables):
             misses.append(decision)
     latest = sorted([*hits, *misses], key=lambda d: (d.at, d.id or 0), reverse=True)
-    return Why(len(hits), len(misses), _reasons(misses, tables), tuple(latest[:LATEST]))
+    told = latest[:LATEST] if shown is None else map(shown.decision, latest[:LATEST])
+    return Why(len(hits), len(misses), _reasons(misses, tables, shown), tuple(told))
 
 
 def _fits(reason: Mapping[str, Any], others: set[str]) -> bool:
     """Whether a reason does not speak of another cache."""
-    named = {name.lower() for name in _NAMED.findall(str(reason.get("detail", "")))}
+    named = caches_of_reason(reason)
+    if named is None:  # a text alone may name a cache by any of its words
+        named = frozenset(_WORD.findall(str(reason.get("detail", "")).lower()))
     return named.isdisjoint(others)
 
 
@@ -91,16 +102,20 @@ def _concerns(decision: DecisionRecord, tables: set[str]) -> bool:
     return any(not tables.isdisjoint(reason.get("tables", ())) for reason in decision.reasons)
 
 
-def _reasons(misses: Iterable[DecisionRecord], tables: set[str]) -> tuple[ReasonCount, ...]:
+def _reasons(
+    misses: Iterable[DecisionRecord], tables: set[str], shown: ShownReasons | None
+) -> tuple[ReasonCount, ...]:
     found: dict[str, ReasonCount] = {}
     for decision in misses:  # newest first: what a reason said last is what is seen first
         mine = [r for r in decision.reasons if not tables.isdisjoint(r.get("tables", ()))]
-        for code, detail in {r["code"]: r["detail"] for r in mine}.items():
+        for code, reason in {r["code"]: r for r in mine}.items():
             known = found.get(code)
+            if known is None and shown is not None:
+                reason = shown.reason(reason)
             found[code] = ReasonCount(
                 code,
                 1 if known is None else known.count + 1,
                 decision.at if known is None else known.latest_at,
-                detail if known is None else known.detail,
+                reason["detail"] if known is None else known.detail,
             )
     return tuple(sorted(found.values(), key=lambda r: (-r.count, r.code)))

@@ -8,8 +8,10 @@ comes back empty.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 
 from cachemgr.access.grants import shown_to
@@ -17,6 +19,7 @@ from cachemgr.base_state import BaseState
 from cachemgr.cache_spec import CacheSpec, freshness_of
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
 from cachemgr.metastore.column_bounds import BOUNDS, rounded_bounds
+from cachemgr.metastore.logged_reasons import PARTS
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -30,6 +33,8 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
+from matcher.model.message import Text, mapped
+from matcher.model.message_codec import message_data, message_of
 
 _FORMAT = 4
 CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"
@@ -39,6 +44,7 @@ MAX_BATCH: Final = 500
 MAX_NAMES: Final = 100
 MAX_REASONS: Final = 100
 MAX_DETAIL: Final = 2_000
+MAX_PARTS: Final = 4 * MAX_DETAIL
 NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -247,12 +253,23 @@ def encode_decision(decision: DecisionRecord) -> dict[str, Any]:
     }
 
 
-def _reasons(reasons: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    found = [
-        {"code": _clean(str(r["code"]), 64), "detail": _clean(str(r["detail"]), MAX_DETAIL)}
-        for r in reasons
-    ]
-    return found[:MAX_REASONS]
+def _reasons(reasons: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [_reason(reason) for reason in islice(reasons, MAX_REASONS)]
+
+
+def _reason(reason: Mapping[str, Any]) -> dict[str, Any]:
+    found = {
+        "code": _clean(str(reason["code"]), 64),
+        "detail": _clean(str(reason["detail"]), MAX_DETAIL),
+    }
+    if reason.get(PARTS) is None:
+        return found
+    parts = message_data(mapped(message_of(reason[PARTS]), _without_nul))
+    return found | {PARTS: parts} if len(json.dumps(parts)) <= MAX_PARTS else found
+
+
+def _without_nul(text: Text) -> Text:
+    return type(text)(_clean(text.value, MAX_DETAIL))
 
 
 def _clean(text: str, most: int) -> str:

@@ -429,7 +429,7 @@ def _of(spark: SparkSession) -> Enabled:
     if _asks(spark):
         return _enable(spark, shared=False)
     raise ConfigurationError(
-        ErrorCode.NOTENABLED,
+        ErrorCode.NOT_ENABLED,
         "this session has no relational caches: call cachemgr.enable(spark) first",
     )
 

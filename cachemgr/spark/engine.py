@@ -49,6 +49,7 @@ from cachemgr.statements.status import Moved
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+from matcher.model.message import Kind
 
 
 class SparkEngine:
@@ -188,7 +189,7 @@ class SparkEngine:
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableAt)}
         return JoinVerdict(
-            check.message(join.name, join.left.name, join.right.name, join.keys), seen, under
+            str(check.message(join.name, join.left.name, join.right.name, join.keys)), seen, under
         )
 
     def refuse_place(self, place: str, what: str) -> None:
@@ -249,7 +250,9 @@ class SparkEngine:
             drop_grace_seconds=self._grace(),
         )
 
-    def explain_refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
+    def explain_refresh(
+        self, cache: CacheRecord, mode: str | None, hidden: tuple[Kind, ...] = ()
+    ) -> ResultRows:
         """What a refresh would do, stage by stage."""
         plan = explain_refresh(
             self._spark,
@@ -260,7 +263,7 @@ class SparkEngine:
             replan=lambda: replan(self._spark, cache, self._metastore),
             drop_grace_seconds=self._grace(),
         )
-        return table(STEPS, plan.describe())
+        return table(STEPS, plan.describe(hidden))
 
     def refresh_ways(
         self, plan: CachePlan, settings: Mapping[str, str]

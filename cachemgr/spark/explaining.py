@@ -25,6 +25,7 @@ from cachemgr.spark.outcomes import not_put_in
 from cachemgr.spark.plans import execution_of
 from cachemgr.spark.session import CHANGED_SINCE_ANALYSIS, CacheSession
 from matcher.catalyst.templates import PlanDocument
+from matcher.model.message import Word
 from matcher.model.reasons import Reason, ReasonCode
 
 _STREAM: Final = Reason(
@@ -122,8 +123,9 @@ class _ExplainingDecider:
             own = refused(
                 Reason(
                     ReasonCode.UNSUPPORTED_OPERATOR,
-                    outcome.left_alone,
+                    "{what}",
                     "run it in a session without that extension",
+                    what=Word(outcome.left_alone),
                 )
             )
         for number in sorted(outcome.stands | outcome.failed.keys()):

@@ -39,6 +39,7 @@ from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.plans import read_tables
 from matcher.catalyst.split import Split
 from matcher.catalyst.templates import PlanDocument, PlanShapes
+from matcher.model.message import CacheName, Cause, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.placeholders import STORED
 
@@ -250,12 +251,17 @@ def _put_in(request: Any, replacement: Replacement) -> Reason | None:
     except _Unreadable as error:
         if error.__cause__ is not None and is_storage_trouble(error.__cause__):
             return unreadable(replacement.cache, cause_of(error.__cause__))
-        again = f"REFRESH RELATIONAL CACHE {replacement.cache}"
-        return Reason(ReasonCode.CACHE_DAMAGED, f"{error}: {again}", again)
+        return Reason(
+            ReasonCode.CACHE_DAMAGED,
+            "{cause}: REFRESH RELATIONAL CACHE {cache}",
+            "REFRESH RELATIONAL CACHE {cache}",
+            cause=Cause(str(error)),
+            cache=CacheName(replacement.cache),
+        )
     if not wrong:
         return None
     remedy = "report it: this is a bug in cachemgr"
-    return Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, remedy)
+    return Reason(ReasonCode.SCHEMA_WOULD_DIFFER, "{wrong}", remedy, wrong=Word(wrong))
 
 
 def _versions(request: Any) -> Versions:

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from cachemgr.metastore.logged_reasons import logged_reason
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decision import Decision, Path
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.vocabulary import Outcome
+from matcher.model.message import Cause, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 TOO_LATE: Final = Reason(
@@ -44,8 +46,10 @@ def failed(what: str, cause: str) -> Reason:
     """
     return Reason(
         ReasonCode.INTERNAL_ERROR,
-        f"{what} failed, and the original query runs: {cause}",
+        "{what} failed, and the original query runs: {cause}",
         "report it with the query",
+        what=Word(what),
+        cause=Cause(cause),
     )
 
 
@@ -138,10 +142,7 @@ class NotedDecision:
             outcome=outcome,
             caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
             grouping_set=set_text(hits[0]) if hits else None,
-            reasons=tuple(
-                {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
-                for r, places in by_table.items()
-            ),
+            reasons=tuple(logged_reason(reason, places) for reason, places in by_table.items()),
             millis=self.millis,
         )
 

@@ -69,6 +69,7 @@ from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     GroupingSet,
 )
+from matcher.model.message import Setting, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.placeholders import CACHE, STORED, TAIL, bases, joined
 from matcher.render.select import quote
@@ -353,9 +354,15 @@ class CacheSession:
         if off is None and settings.mode is Mode.OFF:
             off = f"{MODE} is off"
         if off is not None:
-            return Reason(ReasonCode.SETTINGS_DIFFER, off, "set it otherwise, or RESET it")
+            remedy = "set it otherwise, or RESET it"
+            return Reason(ReasonCode.SETTINGS_DIFFER, "{off}", remedy, off=Setting(off))
         if NO_CACHE in context.hints:
-            return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
+            return Reason(
+                ReasonCode.HINT,
+                "the query has the hint {hint}",
+                "remove it",
+                hint=Word(NO_CACHE),
+            )
         if context.is_kept:
             return Reason(
                 ReasonCode.KEPT_BY_SPARK,

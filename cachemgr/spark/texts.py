@@ -138,7 +138,7 @@ def readable(spark: SparkSession, what: str) -> Iterator[None]:
         cause = str(error.java_exception.getMessage() or "no message").splitlines()[0]
         cause = _CLASS.sub("", cause)[:300]
         raise DefinitionError(
-            ErrorCode.TABLE_NOT_READABLE,
+            ErrorCode.TABLE_UNREADABLE,
             f"{what}: a table that it names cannot be read: {cause}; correct its place, or what "
             "this Spark is told of that storage",
         ) from error

@@ -19,6 +19,7 @@ from cachemgr.metastore.records import (
 from cachemgr.statements.results import ResultRows
 from cachemgr.statements.status import Moved
 from matcher.model.ir import CachePlan
+from matcher.model.message import Kind
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,10 @@ class Engine(Protocol):
         """Refresh a cache; raises RefreshError."""
         ...
 
-    def explain_refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
-        """What a refresh would do."""
+    def explain_refresh(
+        self, cache: CacheRecord, mode: str | None, hidden: tuple[Kind, ...] = ()
+    ) -> ResultRows:
+        """What a refresh would do, without what is hidden from who asks."""
         ...
 
     def refresh_ways(

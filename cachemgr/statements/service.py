@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import assert_never
 
-from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
+from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
 from cachemgr.access.visitor import Visitor
 from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.cache_spec import RefreshPolicy
@@ -90,6 +90,7 @@ from cachemgr.statements.results import ResultRows, done, table
 from cachemgr.statements.status import Looked, Moved
 from cachemgr.statements.tidy import Tidy
 from cachemgr.vocabulary import JoinState, RefreshMode
+from matcher.model.message import SECRET
 from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
@@ -187,8 +188,8 @@ class CacheService:
                 cache, discretion = self._find(name), told()
                 if not discretion.may_see(cache):
                     return _HIDDEN_STAGES
-                steps = self._engine.explain_refresh(cache, _mode(mode))
-                return steps if discretion.may_know(cache) else _uncounted(steps)
+                hidden = () if discretion.may_know(cache) else SECRET
+                return self._engine.explain_refresh(cache, _mode(mode), hidden)
             case ExplainCreate(inner):
                 return self._explain_create(inner)
             case _:
@@ -588,15 +589,11 @@ def _masked(rows: ResultRows) -> ResultRows:
     return replace(rows, rows=tuple(told))
 
 
-def _uncounted(rows: ResultRows) -> ResultRows:
-    """Rows of text without the numbers of rows and files in it."""
-    told = (tuple(uncounted(v) if isinstance(v, str) else v for v in row) for row in rows.rows)
-    return replace(rows, rows=tuple(told))
-
-
 def _uncounted_move(moved: Moved) -> Moved:
     """What happened to a base table, without the number of rows and files."""
-    return replace(moved, changes=replace(moved.changes, detail=uncounted(moved.changes.detail)))
+    return replace(
+        moved, changes=replace(moved.changes, detail=moved.changes.detail.without(SECRET))
+    )
 
 
 def _mode(mode: RefreshMode | None) -> str | None:

@@ -250,6 +250,6 @@ def _happened(table: SnapshotTableRecord, looked: Looked) -> str:
     if moved is None:
         return f"{table.name} is another table or another history now, or gone"
     changed = {} if table.columns is None else changed_columns(table.columns, moved.table.columns)
-    told = [moved.changes.detail] if moved.changes.detail else []
+    told = [str(moved.changes.detail)] if moved.changes.detail else []
     told += [changes_told(changed)] if changed else []
     return f"{table.name}: {'; '.join(told) or 'it has moved on'}"

@@ -16,6 +16,7 @@ from cachemgr.serving.eligibility import Behind, Cleared, Eligibility, Moved
 from cachemgr.serving.served_cache import collapsing_sql
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, Rewrite
+from matcher.model.message import Sql
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.placeholders import CACHE
 from matcher.render.select import NotRenderable, quote, render_rewrite
@@ -100,9 +101,12 @@ class TextEligibility(Eligibility):
         given = [(o.name, o.expr.type) for o in rewrite.outputs]
         if wanted == given:
             return super().clear(located, block, rewrite)
-        detail = f"its columns would be {given} instead of {wanted}"
         return Reason(
-            ReasonCode.SCHEMA_WOULD_DIFFER, detail, "report it: this is a bug in cachemgr"
+            ReasonCode.SCHEMA_WOULD_DIFFER,
+            "its columns would be {given} instead of {wanted}",
+            "report it: this is a bug in cachemgr",
+            given=Sql(str(given)),
+            wanted=Sql(str(wanted)),
         )
 
 

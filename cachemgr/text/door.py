@@ -28,6 +28,7 @@ from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import FilesFound, StoredFiles
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.logged_reasons import logged_reason
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
@@ -47,8 +48,9 @@ from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
 from matcher.model.budget import ANY_STEPS, DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
-from matcher.model.errors import MatcherError
+from matcher.model.errors import InputCode, MatcherError
 from matcher.model.ir import MatchOptions
+from matcher.model.message import Number, Setting, Sql, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable
 from matcher.sql.reader import TextQuery, parse_query
@@ -65,8 +67,9 @@ _STEPS_TO_READ: Final = DECISION_STEPS // 2
 _SECONDS_TO_READ: Final = 1.0
 _TOO_MUCH_TO_READ: Final = Reason(
     ReasonCode.TOO_MANY_STEPS,
-    f"reading it takes more than the {_STEPS_TO_READ:,} steps that reading a text may take",
+    "reading it takes more than the {most} steps that reading a text may take",
     "split or simplify the query",
+    most=Number(_STEPS_TO_READ, ","),
 )
 _READ_BY_SPARK: Final = "correct it if it is wrong; if Spark can read it, run it there"
 
@@ -294,8 +297,8 @@ class TextDoor:
 
     def _refusal(self, own: Settings) -> Reason | None:
         if not own.enabled or own.mode in (Mode.OFF, Mode.PLAN_ONLY):
-            detail = f"{ENABLED} is {own.enabled}, {MODE} is {own.mode.value}"
-            return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
+            off = Setting(f"{ENABLED} is {own.enabled}, {MODE} is {own.mode.value}")
+            return Reason(ReasonCode.SETTINGS_DIFFER, "{off}", "leave both out", off=off)
         return self._feed.why_not_ready()
 
     def _decided(self, asked: _Asked) -> TextAnswer:
@@ -310,7 +313,9 @@ class TextDoor:
         except MatcherError as error:
             return _not_read(error, names, request.sql, stated)
         except RecursionError:
-            deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
+            deep = MatcherError(
+                InputCode.TEXT_TOO_DEEP, "the query is nested too deeply to be read"
+            )
             return _not_read(deep, names, request.sql, stated)
         except CacheManagerError:
             raise
@@ -382,7 +387,8 @@ class TextDoor:
         except NotRenderable as error:
             reason = not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                f"the rest of the query cannot be held at one moment: no place for {error}",
+                "the rest of the query cannot be held at one moment: no place for {part}",
+                part=Sql(str(error)),
             )
             return None, decision.without_hits(reason)
 
@@ -402,8 +408,13 @@ class TextDoor:
         self._feed.telemetry.count("errors")
         cause = f"{type(error).__name__}: {str(error)[:160]}"
         self._feed.telemetry.warn_once(f"text {cause}", f"{what} failed: {cause}", error=error)
-        detail = f"{what} failed ({type(error).__name__})"
-        return Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
+        return Reason(
+            ReasonCode.INTERNAL_ERROR,
+            "{what} failed ({error})",
+            "report it with the query",
+            what=Word(what),
+            error=Word(type(error).__name__),
+        )
 
     def _read(
         self, request: TextRequest, conf: TextConf, names: Names
@@ -424,7 +435,9 @@ class TextDoor:
                 self._templates.learn(request.sql, parsed, schema, conf.text)
                 return parsed, heads
             names.take_over(heads)
-        raise MatcherError("TABLES_CHANGING", "the tables' columns are changing all the time")
+        raise MatcherError(
+            InputCode.TABLES_CHANGING, "the tables' columns are changing all the time"
+        )
 
     def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableAt] | None:
         """The tables of a text as they are now; None where only a Spark can tell, or where they
@@ -495,10 +508,7 @@ class TextDoor:
                 outcome=outcome,
                 caches=found.caches,
                 grouping_set=found.grouping_set,
-                reasons=tuple(
-                    {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
-                    for r, places in told.items()
-                ),
+                reasons=tuple(logged_reason(reason, places) for reason, places in told.items()),
                 millis=millis,
             )
 
@@ -539,14 +549,19 @@ def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> T
 
 
 def _unreadable(error: MatcherError, names: Names) -> Reason:
-    if error.code == "TABLE_NOT_FOUND":
+    if error.code == InputCode.TABLE_NOT_FOUND:
         twice = names.twice()
-        detail = f"{error}"
-        if twice:
-            detail += f"; ambiguous names (two locations each): {', '.join(twice[:5])}"
         return Reason(
             ReasonCode.UNSUPPORTED_RELATION,
-            detail,
+            "{error}" + ("; ambiguous names (two locations each): {twice}" if twice else ""),
             "name a table that a cache reads; views and tables without caches are not known here",
+            error=Sql(str(error)),
+            twice=listed(TableName, twice[:5]),
         )
-    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"{error.code}: {error}", _READ_BY_SPARK)
+    return Reason(
+        ReasonCode.UNSUPPORTED_OPERATOR,
+        "{code}: {error}",
+        _READ_BY_SPARK,
+        code=Word(error.code),
+        error=Sql(str(error)),
+    )

@@ -13,8 +13,7 @@ import sqlglot
 from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
-from cachemgr.errors import ErrorCode
-from matcher.model.errors import SqlInputError
+from matcher.model.errors import InputCode, SqlInputError
 
 # characters of a text that waits apart, and of which nothing is remembered
 LONG_TEXT: Final = 20_000
@@ -44,13 +43,18 @@ def check_text(sql: str) -> None:
     # what a look tells to be too long.
     plain = not any(mark in sql for mark in _QUOTES)
     if plain and sum(map(sql.count, _SINGLE)) > MAX_TOKENS:
-        raise _too("long", f"it has more than {MAX_TOKENS} words, which is the most that is read")
+        raise _too(
+            InputCode.TEXT_TOO_LONG,
+            f"it has more than {MAX_TOKENS} words, which is the most that is read",
+        )
     try:
         tokens = sqlglot.tokenize(sql, read="spark")
     except SqlglotError as error:
-        raise SqlInputError(ErrorCode.SYNTAX_ERROR, str(error).splitlines()[0]) from error
+        raise SqlInputError(InputCode.SYNTAX_ERROR, str(error).splitlines()[0]) from error
     if len(tokens) > MAX_TOKENS:
-        raise _too("long", f"it has {len(tokens)} words, at most {MAX_TOKENS} are read")
+        raise _too(
+            InputCode.TEXT_TOO_LONG, f"it has {len(tokens)} words, at most {MAX_TOKENS} are read"
+        )
     depth = types = open_joins = 0
     before: TokenType | None = None
     for token in tokens:
@@ -61,11 +65,17 @@ def check_text(sql: str) -> None:
         if kind in (TokenType.ON, TokenType.USING):
             open_joins = max(0, open_joins - 1)
         if max(depth, types) > MAX_DEPTH:
-            raise _too("deep", f"its brackets are nested more than {MAX_DEPTH} times")
+            raise _too(
+                InputCode.TEXT_TOO_DEEP, f"its brackets are nested more than {MAX_DEPTH} times"
+            )
         if open_joins > MAX_OPEN_JOINS:
-            raise _too("deep", f"more than {MAX_OPEN_JOINS} of its joins have no ON or USING")
+            raise _too(
+                InputCode.TEXT_TOO_DEEP,
+                f"more than {MAX_OPEN_JOINS} of its joins have no ON or USING",
+            )
         before = kind
 
 
-def _too(what: str, why: str) -> SqlInputError:
-    return SqlInputError("TEXT_TOO_" + what.upper(), f"the query is too {what} to be read: {why}")
+def _too(code: InputCode, why: str) -> SqlInputError:
+    what = "long" if code is InputCode.TEXT_TOO_LONG else "deep"
+    return SqlInputError(code, f"the query is too {what} to be read: {why}")

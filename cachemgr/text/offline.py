@@ -25,8 +25,9 @@ from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
 from matcher.model.budget import unhurried
-from matcher.model.errors import MatcherError, SqlInputError
+from matcher.model.errors import InputCode, MatcherError, SqlInputError
 from matcher.model.ir import Block, CachePlan, Candidate, Rewrite
+from matcher.model.message import CacheName, Cause, Sql, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
 from matcher.rules.choose import unheeded
@@ -185,7 +186,7 @@ def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
         return _answer(workspace, query, explain)
     except RecursionError:
         raise SqlInputError(
-            "TEXT_TOO_DEEP", "the query is nested too deeply, or too long, to be read"
+            InputCode.TEXT_TOO_DEEP, "the query is nested too deeply, or too long, to be read"
         ) from None
 
 
@@ -288,12 +289,21 @@ class _Declared(Eligibility):
         name = next((n for n in names if n.lower() in hidden), None)
         if name is not None:
             what = "the cache" if name == rewrite.cache else "the table"
-            detail = f"the query has a CTE named {name}, which hides {what}"
-            return Reason(ReasonCode.UNSUPPORTED_RELATION, detail, "rename the CTE")
+            return Reason(
+                ReasonCode.UNSUPPORTED_RELATION,
+                "the query has a CTE named {name}, which hides {what}",
+                "rename the CTE",
+                name=TableName(name),
+                what=Word(what),
+            )
         try:
             _sql(rewrite)
         except NotRenderable as error:
-            return not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, f"no SQL spelling for {error}")
+            return not_taken(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "no SQL spelling for {part}",
+                part=Sql(str(error)),
+            )
         return found
 
 
@@ -309,7 +319,9 @@ def _decided(workspace: Workspace, blocks: TextBlocks, explain: bool) -> Decisio
         with unhurried():  # no query waits, and the answer is to be the same on every machine
             return decide(blocks, workspace.registry, eligibility, options, explain=explain)
     except Exception as error:
-        reason = Reason(ReasonCode.INTERNAL_ERROR, internal(error), "report it with the input")
+        cause = Cause(internal(error))
+        remedy = "report it with the input"
+        reason = Reason(ReasonCode.INTERNAL_ERROR, "{cause}", remedy, cause=cause)
         return refused(reason)
 
 
@@ -343,10 +355,13 @@ def _not_compared(workspace: Workspace, found: Answer) -> list[Candidate]:
         elif not found.rewrites and refused_blocks:
             why = refused_blocks
         elif name not in compared:
-            nothing = f"{name} reads none of the query's tables"
-            why = others or (
-                Reason(ReasonCode.NO_CACHE_FOR_TABLES, nothing, "declare a cache over them"),
+            nothing = Reason(
+                ReasonCode.NO_CACHE_FOR_TABLES,
+                "{cache} reads none of the query's tables",
+                "declare a cache over them",
+                cache=CacheName(name),
             )
+            why = others or (nothing,)
         if why:
             lines.append(Candidate(name, None, "refused", why))
     return lines

@@ -108,7 +108,7 @@ def declare(
             return
         if not statement.or_replace:
             raise DefinitionError(
-                ErrorCode.CACHE_ALREADY_EXISTS,
+                ErrorCode.CACHE_EXISTS,
                 f"cache {name} is declared twice: rename one, or say OR REPLACE or IF NOT EXISTS",
             )
         del caches[taken]

@@ -24,6 +24,7 @@ from cachemgr.config.result_settings import (
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import read_conf
+from matcher.model.message import Setting
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
 
@@ -78,21 +79,26 @@ def read_settings(values: Mapping[str, str]) -> TextConf | Reason:
     if values.get(_BY_PATH, "true").strip().lower() != "true":
         return Reason(
             ReasonCode.SETTINGS_DIFFER,
-            f"{_BY_PATH} is {values[_BY_PATH]!r}, and caches are read by their place",
-            f"set {_BY_PATH} to true",
+            "{key} is {value}, and caches are read by their place",
+            "set {key} to true",
+            key=Setting(_BY_PATH),
+            value=Setting(repr(values[_BY_PATH])),
         )
     for key in (f"{FILE_SETTINGS}{name}" for name in PASSES_OVER):
         if values.get(key, "false").strip().lower() != "false":
             return Reason(
                 ReasonCode.SETTINGS_DIFFER,
-                f"{key} is {values[key]!r}, and who runs the text would not see that a file of the "
-                "cache is gone or damaged",
-                f"set {key} to false",
+                "{key} is {value}, and who runs the text would not see that a file of the cache is "
+                "gone or damaged",
+                "set {key} to false",
+                key=Setting(key),
+                value=Setting(repr(values[key])),
             )
     try:
         read = read_conf(counted)
     except ConfigurationError as error:
         if error.code != ErrorCode.SETTING_NOT_MODELLED:
             raise
-        return Reason(ReasonCode.SETTINGS_DIFFER, error.message, "leave the setting out")
+        why = Setting(error.message)
+        return Reason(ReasonCode.SETTINGS_DIFFER, "{why}", "leave the setting out", why=why)
     return TextConf(read.text, Settings.from_mapping(counted))

@@ -6,17 +6,18 @@ import re
 from typing import Final
 
 from cachemgr.causes import tell_of_storage
-from cachemgr.errors import ErrorCode
+from cachemgr.errors import ErrorCode, spellings
 
 # The first is what says so; in the others earlier releases told the same.
 _CODES: Final = (
     ErrorCode.STORAGE_UNAVAILABLE,
     ErrorCode.REFRESH_FAILED,
-    ErrorCode.BASE_TABLE_UNREADABLE,
-    ErrorCode.TABLE_NOT_READABLE,
+    ErrorCode.TABLE_UNREADABLE,
     ErrorCode.DEFINITION_BROKEN,
 )
-_OF_THESE: Final = re.compile("|".join(re.escape(f"[{code}]") for code in _CODES))
+_OF_THESE: Final = re.compile(
+    "|".join(re.escape(f"[{word}]") for code in _CODES for word in spellings(code))
+)
 
 
 def is_of_storage(told: str) -> bool:

@@ -16,6 +16,7 @@ from matcher.catalyst.document import Entry, Node, Settings
 from matcher.catalyst.expr import Env, decode
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
+from matcher.model.message import Word
 from matcher.model.reasons import ReasonCode
 
 _GROUPING_ID = "spark_grouping_id"
@@ -178,5 +179,7 @@ def _integer(item: Entry) -> int:
 
 def _other(what: str) -> NotSupported:
     return NotSupported(
-        ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds an expansion of rows that {what}"
+        ReasonCode.UNSUPPORTED_OPERATOR,
+        "the block holds an expansion of rows that {what}",
+        what=Word(what),
     )

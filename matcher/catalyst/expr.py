@@ -18,6 +18,7 @@ from matcher.model.codec import decode_value
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known
+from matcher.model.message import ColumnName, Word, listed
 from matcher.model.reasons import ReasonCode
 from matcher.model.values import cast
 from matcher.predicates.captured_settings import WRAPPING_SUM, aggregate_as, means_the_same
@@ -86,19 +87,19 @@ _DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
 _REFUSED: Final[dict[str, tuple[ReasonCode, str]]] = {
     "NON_DETERMINISTIC": (
         ReasonCode.NON_DETERMINISTIC,
-        "{} gives another value each time",
+        "{name} gives another value each time",
     ),
-    "UDF": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a user-defined function"),
-    "SUBQUERY": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a subquery expression"),
+    "UDF": (ReasonCode.UNSUPPORTED_EXPRESSION, "{name} is a user-defined function"),
+    "SUBQUERY": (ReasonCode.UNSUPPORTED_EXPRESSION, "{name} is a subquery expression"),
     "OUTER_REFERENCE": (
         ReasonCode.UNSUPPORTED_EXPRESSION,
-        "{} refers to an outer query",
+        "{name} refers to an outer query",
     ),
-    "WINDOW": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a window function"),
-    "GENERATOR": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} makes several rows of one"),
+    "WINDOW": (ReasonCode.UNSUPPORTED_EXPRESSION, "{name} is a window function"),
+    "GENERATOR": (ReasonCode.UNSUPPORTED_EXPRESSION, "{name} makes several rows of one"),
     "METADATA_COLUMN": (
         ReasonCode.UNSUPPORTED_EXPRESSION,
-        "{} tells where a row is stored",
+        "{name} tells where a row is stored",
     ),
 }
 
@@ -129,17 +130,18 @@ def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
         return _call(found, args, settings)
     if kind == doc.AGGREGATE:
         return _aggregate(doc.aggregate(data), env, settings)
-    unknown = (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is not supported")
+    unknown = (ReasonCode.UNSUPPORTED_EXPRESSION, "{name} is not supported")
     code, text = _REFUSED.get(doc.class_of(data), unknown)
-    raise NotSupported(code.value, text.format(doc.name_of(data)))
+    raise NotSupported(code, text, name=Word(doc.name_of(data)))
 
 
 def _attribute(data: Sequence[Any], env: Env) -> Expr:
     found = env.get(doc.id_of(data))
     if found is None:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION.value,
-            f"column {doc.name_of(data)} comes from outside the block",
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "column {column} comes from outside the block",
+            column=ColumnName(doc.name_of(data)),
         )
     if isinstance(found, NotSupported):
         raise found
@@ -346,8 +348,10 @@ def _aggregate(data: Aggregate, env: Env, settings: Settings) -> Agg:
         kept = ("LEGACY",) if func == WRAPPING_SUM else ()
     elif "other" in modes:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION.value,
-            f"{func} was resolved under other settings than the session's ({', '.join(params)})",
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{aggregate} was resolved under other settings than the session's ({settings})",
+            aggregate=Word(func),
+            settings=listed(Word, params),
         )
     if func == "count" and not distinct and len(args) == 1:
         only = args[0]

@@ -36,6 +36,7 @@ from matcher.catalyst.tree import SPJ, Tree, items, passed_below, tried, unsuppo
 from matcher.model.errors import NotSupported
 from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.model.ir import Block, Output
+from matcher.model.message import ColumnName, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown
 from matcher.normalize.nested_aggregates import merged
@@ -164,7 +165,9 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool, above: Above = _N
         return
     large = doc.too_large(node)
     if large is not None:
-        yield LocatedBlock(path, None, (not_taken(ReasonCode.QUERY_TOO_LARGE, large),))
+        yield LocatedBlock(
+            path, None, (not_taken(ReasonCode.QUERY_TOO_LARGE, "{large}", large=Word(large)),)
+        )
         return
     ordered = doc.depends_on_order(node)
     if ordered is not None:
@@ -273,9 +276,10 @@ def _left_alone(text: str) -> Reason:
     rows in another order."""
     return Reason(
         ReasonCode.NON_DETERMINISTIC,
-        f"{text} depends on the order and the place in which Spark reads the rows below it, "
+        "{sql} depends on the order and the place in which Spark reads the rows below it, "
         "which would be others in a cache",
         "compute it over the rows of a table that holds the result",
+        sql=Sql(text),
     )
 
 
@@ -307,7 +311,7 @@ def raw_block(node: Node, path: Path, document: Document) -> LocatedBlock:
 
 
 def _unfit(path: Path, error: NotSupported) -> LocatedBlock:
-    return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
+    return LocatedBlock(path, None, (error.reason,))
 
 
 def build_block(node: Node, document: Document, *, nested: bool = False) -> Block:
@@ -328,7 +332,7 @@ def build_block(node: Node, document: Document, *, nested: bool = False) -> Bloc
 def _decoded(node: Node, document: Document, *, nested: bool = False) -> Block:
     large = doc.too_large(node)
     if large is not None:
-        raise NotSupported(ReasonCode.QUERY_TOO_LARGE, large)
+        raise NotSupported(ReasonCode.QUERY_TOO_LARGE, "{large}", large=Word(large))
     settings = doc.settings_of(document)
     tree = Tree(settings, doc.tables_of(document), nested=nested)
     if doc.operator(node) != "Aggregate":
@@ -391,8 +395,9 @@ def _outputs(node: Node, env: Env, settings: Settings) -> tuple[Output, ...]:
 def _output(item: Entry, env: Env) -> Expr:
     if doc.tag(item) not in doc.NAMED:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION.value,
-            f"{doc.name_of(item)} tells where a row is stored",
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{column} tells where a row is stored",
+            column=ColumnName(doc.name_of(item)),
         )
     found = env[doc.id_of(item)]
     if isinstance(found, NotSupported):
@@ -444,6 +449,7 @@ def _refuse_aggregates(expr: Expr) -> None:
             wraps = agg.func == WRAPPING_SUM
             what = "SUM as a view with spark.sql.ansi.enabled=false has it" if wraps else agg.func
             raise NotSupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION.value,
-                f"aggregate {what} cannot be stored",
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "aggregate {aggregate} cannot be stored",
+                aggregate=Word(what),
             )

@@ -19,6 +19,7 @@ from matcher.catalyst.subqueries import (
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Col, Expr, conjuncts
 from matcher.model.ir import OuterJoin, Relation, Side
+from matcher.model.message import Arg, Message, Sql, TableName, Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS
 from matcher.normalize.in_subqueries import equal_to
@@ -84,7 +85,7 @@ class Tree:
         if kind in self.passed and not doc.is_answered(node):
             return self.add(doc.child(node))
         if kind not in SPJ or doc.is_answered(node):
-            raise unsupported(SHOWN.get(kind, kind))
+            raise unsupported("{kind}", kind=Word(SHOWN.get(kind, kind)))
         if kind == "LogicalRelation":
             return self._relation(node)
         if kind == "Join":
@@ -112,11 +113,22 @@ class Tree:
         try:
             found = self.add(query)
         except NotSupported as error:
-            raise NotSupported(error.code, f"{error}, in {test.text}") from error
+            raise NotSupported(
+                ReasonCode(error.code),
+                "{why}, in {test}",
+                why=error.message,
+                test=Sql(test.text),
+            ) from error
         if self.below is not before or len(self.outer) > first[2]:
-            raise unsupported(f"{test.text}, whose tables are outer joined or grouped")
+            raise unsupported(
+                "{test}, whose tables are outer joined or grouped",
+                test=Sql(test.text),
+            )
         if not found.keys().isdisjoint(below):
-            raise unsupported(f"{test.text}, which reads the very columns of the query around it")
+            raise unsupported(
+                "{test}, which reads the very columns of the query around it",
+                test=Sql(test.text),
+            )
         on = self.predicates[first[1] :]
         del self.predicates[first[1] :]
         both = {**below, **found}
@@ -142,7 +154,7 @@ class Tree:
         if kind in _OUTER:
             return self._outer(node, _OUTER[kind])
         if kind not in _INNER:
-            raise unsupported(f"{kind} JOIN")
+            raise unsupported("{kind} JOIN", kind=Word(kind))
         env = {**self.add(left), **self.add(right)}
         for condition in doc.expressions(node):
             self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
@@ -176,7 +188,10 @@ class Tree:
     def _not_grouped(self, before: Below | None, node: Node) -> None:
         """A row of the right side is there once for each partner: its groups would not be."""
         if self.below is not before:
-            raise unsupported(f"{doc.join_kind(node)} JOIN of other tables with an aggregation")
+            raise unsupported(
+                "{kind} JOIN of other tables with an aggregation",
+                kind=Word(doc.join_kind(node) or ""),
+            )
 
     def _full(self, node: Node) -> Env:
         envs: list[Env] = []
@@ -187,7 +202,10 @@ class Tree:
             envs.append(self.add(child))
             self._not_grouped(below, node)
             if len(self.outer) > first[2]:
-                raise unsupported(f"{doc.join_kind(node)} JOIN of tables that are outer joined")
+                raise unsupported(
+                    "{kind} JOIN of tables that are outer joined",
+                    kind=Word(doc.join_kind(node) or ""),
+                )
             rels = tuple(range(first[0], len(self.relations)))
             sides.append(Side(rels, tuple(self.predicates[first[1] :])))
             del self.predicates[first[1] :]
@@ -211,7 +229,10 @@ class Tree:
             if number == (0 if kind == "right" else 1):
                 self._not_grouped(below, node)
                 if len(self.outer) > first[2]:
-                    raise unsupported(f"{doc.join_kind(node)} JOIN of tables that are outer joined")
+                    raise unsupported(
+                        "{kind} JOIN of tables that are outer joined",
+                        kind=Word(doc.join_kind(node) or ""),
+                    )
                 outer_tables = tuple(range(first[0], len(self.relations)))
                 on = self.predicates[first[1] :]
                 del self.predicates[first[1] :]
@@ -235,18 +256,23 @@ class Tree:
         name = table["name"]
         if table["kind"] == "other":
             raise NotSupported(
-                ReasonCode.UNSUPPORTED_RELATION.value, f"{name} is not a table of files"
+                ReasonCode.UNSUPPORTED_RELATION,
+                "{table} is not a table of files",
+                table=TableName(name),
             )
         if table["kind"] == "managed":
             raise NotSupported(
-                ReasonCode.UNSUPPORTED_RELATION.value,
-                f"the commits of {name} are managed by a catalog: its log does not tell how it "
-                "stands",
+                ReasonCode.UNSUPPORTED_RELATION,
+                "the commits of {table} are managed by a catalog: its log does not tell how "
+                "it stands",
+                table=TableName(name),
             )
         if table["pinned"]:
             raise NotSupported(
-                ReasonCode.UNSUPPORTED_RELATION.value,
-                f"the query asks for version {table['version']} of {name}",
+                ReasonCode.UNSUPPORTED_RELATION,
+                "the query asks for version {version} of {table}",
+                version=Word(str(table["version"])),
+                table=TableName(name),
             )
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
@@ -287,9 +313,10 @@ def tried(item: Entry, env: Env, settings: Settings) -> Expr | NotSupported:
         return error
 
 
-def unsupported(what: str) -> NotSupported:
+def unsupported(template: str, /, **args: Arg) -> NotSupported:
     """The refusal of a block that holds an operator which is not matched."""
-    return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
+    what = Message(template, **args)
+    return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR, "the block holds {what}", what=what)
 
 
 def passed_below(aggregation: Node) -> frozenset[str]:

@@ -43,7 +43,7 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
     keys = candidate.grouping_set
     return {
         "cache": candidate.cache,
-        "grouping_set": None if keys is None else list(keys),
+        "groupingSet": None if keys is None else list(keys),
         "outcome": candidate.outcome,
         "cost": candidate.cost,
         "reasons": [reason_data(reason) for reason in candidate.reasons],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from matcher.model.ir import Block, Miss
+from matcher.model.message import CacheName, Message, Number, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 
 # Refusals of a whole cache that no further table mends.
@@ -24,14 +25,15 @@ _FOR_GOOD: Final = frozenset(
 def no_cache(block: Block) -> Reason:
     """The index proposes nothing."""
     return _none(
-        f"no cache covers {_names(block)} with the columns that the query needs",
+        block,
+        "no cache covers {tables} with the columns that the query needs",
         "EXPLAIN REWRITE names what the nearest caches lack",
     )
 
 
 def none_near(block: Block) -> Reason:
     """All were looked at, and none can be compared with the block."""
-    return _none(f"no cache reads {_names(block)}", "CREATE RELATIONAL CACHE makes one")
+    return _none(block, "no cache reads {tables}", "CREATE RELATIONAL CACHE makes one")
 
 
 def out_of_steps(most: int, compared: int | None = None) -> Reason:
@@ -41,12 +43,15 @@ def out_of_steps(most: int, compared: int | None = None) -> Reason:
         most: The most steps.
         compared: With how many caches the block was compared till then; None before the first.
     """
-    after = "" if compared is None else f" after {compared} caches"
+    after = Message("") if compared is None else Message(" after {n} caches", n=Number(compared))
     return Reason(
         ReasonCode.TOO_MANY_STEPS,
-        f"the {most:,} steps that a decision may take were used up{after}",
+        "the {most} steps that a decision may take were used up{after}",
         "split or simplify the query, or allow its decision more, in a Spark session: "
-        f"/*+ RELATIONAL_CACHE_STEPS({max(most, 1) * 10}) */",
+        "/*+ RELATIONAL_CACHE_STEPS({more}) */",
+        most=Number(most, ","),
+        after=after,
+        more=Number(max(most, 1) * 10),
     )
 
 
@@ -59,17 +64,17 @@ def replaced_table(cache: str, table: str) -> Reason:
     """
     return Reason(
         ReasonCode.TABLE_RECREATED,
-        f"{table} was created again at another place since the snapshot of {cache}",
-        f"REFRESH RELATIONAL CACHE {cache}",
+        "{table} was created again at another place since the snapshot of {cache}",
+        "REFRESH RELATIONAL CACHE {cache}",
+        table=TableName(table),
+        cache=CacheName(cache),
     )
 
 
-def _none(detail: str, suggestion: str) -> Reason:
-    return Reason(ReasonCode.NO_CACHE_FOR_TABLES, detail, suggestion)
-
-
-def _names(block: Block) -> str:
-    return ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
+def _none(block: Block, template: str, remedy: str) -> Reason:
+    names = dict.fromkeys(r.name for r in block.relations)
+    tables = listed(TableName, names) if names else Word("no table")
+    return Reason(ReasonCode.NO_CACHE_FOR_TABLES, template, remedy, tables=tables)
 
 
 def best_reasons(misses: Iterable[Miss], otherwise: Reason) -> tuple[Reason, ...]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from matcher.model.message import Arg, Kind, Message, render
+
 
 class ReasonCode(StrEnum):
     """Why a query block, or one candidate for it, is not answered from a cache. Codes are stable;
@@ -77,17 +79,67 @@ class ReasonCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Reason:
     """A code, what exactly was at fault, and the smallest change that would help (empty where
-    there is none)."""
+    there is none).
+
+    Args:
+        code: The code.
+        template: What was at fault: a constant, in which `{name}` stands for an argument.
+        remedy: What would help, likewise.
+        args: The arguments of both by their names, each of a kind of `matcher.model.message`.
+
+    >>> from matcher.model.message import CacheName, TableName
+    >>> Reason(
+    ...     ReasonCode.STALE,
+    ...     "{table} is newer than {cache}",
+    ...     "REFRESH RELATIONAL CACHE {cache}",
+    ...     cache=CacheName("c"),
+    ...     table=TableName("sales"),
+    ... ).detail
+    'sales is newer than c'
+    """
 
     code: ReasonCode
-    detail: str
-    suggestion: str = ""
+    template: str
+    remedy: str
+    args: tuple[tuple[str, Arg], ...]
+
+    def __init__(self, code: ReasonCode, template: str, remedy: str = "", /, **args: Arg) -> None:
+        set_field = object.__setattr__
+        set_field(self, "code", code)
+        set_field(self, "template", template)
+        set_field(self, "remedy", remedy)
+        set_field(self, "args", tuple(args.items()))
+
+    @property
+    def detail(self) -> str:
+        """What exactly was at fault, for people."""
+        return render(self.template, self.args)
+
+    @property
+    def suggestion(self) -> str:
+        """The smallest change that would help, for people; empty where there is none."""
+        return render(self.remedy, self.args)
+
+    @property
+    def fault(self) -> Message:
+        """What was at fault, as a part of another text."""
+        return Message(self.template, **dict(self.args))
+
+    @property
+    def cure(self) -> Message:
+        """What would help, as a part of another text."""
+        return Message(self.remedy, **dict(self.args))
+
+    def without(self, kinds: tuple[Kind, ...]) -> Reason:
+        """The same for those who may not see arguments of some kinds."""
+        args = dict(self.fault.without(kinds).args)
+        return Reason(self.code, self.template, self.remedy, **args)
 
 
-_MENDS: Final[dict[ReasonCode, str]] = {
+_REMEDIES: Final[dict[ReasonCode, str]] = {
     ReasonCode.UNSUPPORTED_OPERATOR: "the blocks below it are tried on their own: cache one of "
     "them, or write the query without it",
     ReasonCode.UNSUPPORTED_EXPRESSION: "write it with built-in functions of plain columns, or "
@@ -99,6 +151,12 @@ _MENDS: Final[dict[ReasonCode, str]] = {
 }
 
 
-def not_taken(code: ReasonCode, detail: str) -> Reason:
-    """Why a door makes no block of a part of a query, with what to do about such parts."""
-    return Reason(code, detail, _MENDS.get(code, ""))
+def not_taken(code: ReasonCode, template: str, /, **args: Arg) -> Reason:
+    """Why a door makes no block of a part of a query, with what to do about such parts.
+
+    Args:
+        code: The code.
+        template: What the part is; see `Reason`.
+        args: The arguments of the template.
+    """
+    return Reason(code, template, _REMEDIES.get(code, ""), **args)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from matcher.model.budget import MOST_NODES
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Expr, count_nodes
+from matcher.model.message import Number
 from matcher.model.reasons import ReasonCode
 
 
@@ -46,8 +47,9 @@ class TreeSize:
         if self.nodes > MOST_NODES:
             raise NotSupported(
                 ReasonCode.QUERY_TOO_LARGE,
-                f"more than {MOST_NODES:,} operators, columns and constants in one SELECT, which "
-                "is the most that is compared with caches",
+                "more than {most} operators, columns and constants in one SELECT, which is "
+                "the most that is compared with caches",
+                most=Number(MOST_NODES, ","),
             )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Call, Col, Expr
+from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import ReasonCode
 
 
@@ -33,12 +34,13 @@ def equal_to(values: Sequence[Expr], found: Sequence[Expr], negated: bool) -> li
     nullable = [e for e in (*values, *found) if e.nullable]
     if negated and nullable:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_OPERATOR.value,
-            f"NOT IN (SELECT …) of {_shown(nullable[0])}, which may be NULL: write NOT EXISTS",
+            ReasonCode.UNSUPPORTED_OPERATOR,
+            "NOT IN (SELECT …) of {column}, which may be NULL: write NOT EXISTS",
+            column=_shown(nullable[0]),
         )
     pairs = zip(values, found, strict=True)
     return [Call("eq", (v, f), "boolean", v.nullable or f.nullable) for v, f in pairs]
 
 
-def _shown(expr: Expr) -> str:
-    return expr.name if isinstance(expr, Col) else "an expression"
+def _shown(expr: Expr) -> Arg:
+    return ColumnName(expr.name) if isinstance(expr, Col) else Word("an expression")

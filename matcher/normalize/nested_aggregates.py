@@ -18,6 +18,7 @@ from typing import Final
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
 from matcher.model.ir import Block, CachePlan, OuterJoin, Relation
+from matcher.model.message import Arg, Sql, Word
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.outer_joins import moved_join
 from matcher.normalize.simplify import simplified
@@ -59,7 +60,11 @@ def no_aggregates(exprs: Iterable[Expr], what: str) -> None:
     """
     for expr in exprs:
         if aggregates(expr):
-            raise _refused(f"{what} is about {aggregates(expr)[0]!r}, an aggregate of the cache")
+            raise _refused(
+                "{what} is about {agg}, an aggregate of the cache",
+                what=Word(what),
+                agg=Sql(repr(aggregates(expr)[0])),
+            )
 
 
 def _merge(agg: Agg) -> Agg:
@@ -69,8 +74,9 @@ def _merge(agg: Agg) -> Agg:
         if agg.distinct or agg.func in _OF_KEYS:
             return agg
         raise _refused(
-            f"{agg!r} would count the groups of the cache, not the rows in them: "
-            "have the cache below store it (COUNT(*) AS n) and take the SUM of that"
+            "{agg} would count the groups of the cache, not the rows in them: "
+            "have the cache below store it (COUNT(*) AS n) and take the SUM of that",
+            agg=Sql(repr(agg)),
         )
     below = agg.args[0]
     if (
@@ -81,12 +87,13 @@ def _merge(agg: Agg) -> Agg:
         or agg.params
         or below.params
     ):
-        raise _refused(f"{agg!r} is no aggregate of base rows")
+        raise _refused("{agg} is no aggregate of base rows", agg=Sql(repr(agg)))
     counts = (agg.func, below.func) == ("sum", "count")
     if not counts and (agg.func != below.func or agg.func not in _OF_ITSELF):
         raise _refused(
-            f"{agg!r} is no aggregate of base rows: SUM of sums and counts, MIN of minima and MAX "
-            "of maxima are"
+            "{agg} is no aggregate of base rows: SUM of sums and counts, MIN of minima and MAX "
+            "of maxima are",
+            agg=Sql(repr(agg)),
         )
     condition = below.filter or agg.filter
     if below.filter is not None and agg.filter is not None:
@@ -95,8 +102,8 @@ def _merge(agg: Agg) -> Agg:
     return Agg(below.func, below.args, below.type, nullable, filter=condition)
 
 
-def _refused(detail: str) -> NotSupported:
-    return NotSupported(ReasonCode.UNSUPPORTED_EXPRESSION.value, detail)
+def _refused(template: str, /, **args: Arg) -> NotSupported:
+    return NotSupported(ReasonCode.UNSUPPORTED_EXPRESSION, template, **args)
 
 
 def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:

@@ -26,6 +26,7 @@ from dataclasses import replace
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.ir import Block, OuterJoin, Side
+from matcher.model.message import Sql
 from matcher.model.operators import STRICT
 from matcher.model.reasons import ReasonCode
 from matcher.predicates.context import PredicateContext
@@ -52,8 +53,9 @@ def null_supplied(expr: Expr) -> Expr:
         if strict:
             return Call(expr.op, tuple(args), expr.type, True, expr.params)
     raise NotSupported(
-        ReasonCode.UNSUPPORTED_EXPRESSION.value,
-        f"{expr!r} is computed below an outer join and is not NULL for missing rows",
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{sql} is computed below an outer join and is not NULL for missing rows",
+        sql=Sql(repr(expr)),
     )
 
 

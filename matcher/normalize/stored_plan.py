@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from matcher.model.errors import DefinitionNotSupported
+from matcher.model.errors import DefinitionNotSupported, InputCode
 from matcher.model.expr import (
     CHAR_PADDING,
     OPAQUE_PREFIX,
@@ -99,7 +99,7 @@ def _plan_aggregate(
         if output.expr in group_keys:
             if output.expr in shown_keys:
                 raise DefinitionNotSupported(
-                    "DUPLICATE_KEY_COLUMN",
+                    InputCode.DUPLICATE_KEY_COLUMN,
                     f"group key {shown_keys[output.expr]} is selected again as {output.name}: "
                     "select it once",
                 )
@@ -113,7 +113,8 @@ def _plan_aggregate(
         _refuse_opaque(expr, "a GROUP BY key")
         if isinstance(expr, Lit):
             raise DefinitionNotSupported(
-                "CONSTANT_KEY", "a GROUP BY key is a constant, which groups nothing: leave it out"
+                InputCode.CONSTANT_KEY,
+                "a GROUP BY key is a constant, which groups nothing: leave it out",
             )
     for measure in measures:
         _refuse_opaque(measure.agg, f"output column {measure.name}")
@@ -211,7 +212,7 @@ def _is_grouping_id(expr: Expr) -> bool:
 def _not_a_column(output: Output) -> DefinitionNotSupported:
     if aggregates(output.expr):
         return DefinitionNotSupported(
-            "EXPRESSION_OVER_AGGREGATES",
+            InputCode.EXPRESSION_OVER_AGGREGATES,
             f"output column {output.name} computes with aggregates: store the aggregates "
             "themselves "
             "(SUM, COUNT, …); queries that compute with them are answered all the same",
@@ -220,7 +221,7 @@ def _not_a_column(output: Output) -> DefinitionNotSupported:
         "a constant" if isinstance(output.expr, Lit) else "neither a GROUP BY key nor an aggregate"
     )
     return DefinitionNotSupported(
-        "OUTPUT_NOT_STORED",
+        InputCode.OUTPUT_NOT_STORED,
         f"output column {output.name} is {what}: select group keys and aggregates only",
     )
 
@@ -235,7 +236,7 @@ def _refuse_tail_clauses(block: Block) -> None:
     ):
         if present:
             raise DefinitionNotSupported(
-                "CLAUSE_NOT_SUPPORTED",
+                InputCode.CLAUSE_NOT_SUPPORTED,
                 f"{clause} is not supported in a cache definition: leave it out; queries that "
                 "have it are answered all the same",
             )
@@ -248,7 +249,7 @@ def _refuse_unstored_order(block: Block) -> None:
         _refuse_opaque(key.expr, "the ORDER BY clause")
         if key.expr not in shown:
             raise DefinitionNotSupported(
-                "ORDER_KEY_NOT_STORED",
+                InputCode.ORDER_KEY_NOT_STORED,
                 f"ORDER BY {key.expr!r} is no output column: add it to the SELECT list",
             )
 
@@ -265,7 +266,7 @@ def _refuse_opaque(expr: Expr, where: str) -> None:
     elif any(call.op == _FLOATS_JOINED for call in calls):
         what = "joins by FLOAT or DOUBLE columns, which cannot be stored"
         instead = "join by columns of another type"
-    raise DefinitionNotSupported("EXPRESSION_NOT_SUPPORTED", f"{where} {what}: {instead}")
+    raise DefinitionNotSupported(InputCode.EXPRESSION_NOT_SUPPORTED, f"{where} {what}: {instead}")
 
 
 def _check_names(names: list[str]) -> None:
@@ -273,20 +274,20 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if name.lower() in seen:
             raise DefinitionNotSupported(
-                "DUPLICATE_COLUMN",
+                InputCode.DUPLICATE_COLUMN,
                 f"two output columns are named {name}: give each its own name with AS",
             )
         seen[name.lower()] = name
         if name.startswith(HIDDEN_PREFIX):
             raise DefinitionNotSupported(
-                "RESERVED_COLUMN",
+                InputCode.RESERVED_COLUMN,
                 f"output column {name} starts with {HIDDEN_PREFIX}, which is kept for hidden "
                 "columns "
                 f"such as {GROUPING_ID_COLUMN}: choose another name",
             )
         if _FORBIDDEN_IN_NAMES & set(name):
             raise DefinitionNotSupported(
-                "UNNAMED_COLUMN",
+                InputCode.UNNAMED_COLUMN,
                 f"output column {name} has no name of its own, or one with blanks or brackets, "
                 "which the cache's table cannot store: give it one with AS",
             )

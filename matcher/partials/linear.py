@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.ir import Block
+from matcher.model.message import Arg, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 _NAMES: Final = {"left": "LEFT", "semi": "SEMI", "anti": "ANTI", "full": "FULL"}
@@ -34,16 +35,19 @@ def why_not_linear(block: Block, rel: int) -> Reason | None:
     """
     relation = block.relations[rel]
     if sum(other.key == relation.key for other in block.relations) > 1:
-        return _not_linear(f"{relation.name} is read more than once")
+        return _not_linear("{table} is read more than once", table=TableName(relation.name))
     for join in block.outer:
         if rel in join.right:
             side = "in" if join.kind == "full" else "on the right of"
             return _not_linear(
-                f"{relation.name} stands {side} a {_NAMES.get(join.kind, join.kind)} JOIN: a row "
-                "appended to it changes rows that were there"
+                "{table} stands {side} a {kind} JOIN: a row appended to it changes rows that were "
+                "there",
+                table=TableName(relation.name),
+                side=Word(side),
+                kind=Word(_NAMES.get(join.kind, join.kind)),
             )
     return None
 
 
-def _not_linear(detail: str) -> Reason:
-    return Reason(ReasonCode.DELTA_NOT_LINEAR, detail, "refresh the cache")
+def _not_linear(template: str, /, **args: Arg) -> Reason:
+    return Reason(ReasonCode.DELTA_NOT_LINEAR, template, "refresh the cache", **args)

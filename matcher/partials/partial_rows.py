@@ -13,6 +13,7 @@ from typing import Final
 
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, MatchOptions, Measure
+from matcher.model.message import CacheName, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import adds_floats
 from matcher.model.types import INTEGRAL, decimal_parts, is_collated
@@ -43,22 +44,30 @@ def why_not_partials(plan: CachePlan, options: MatchOptions, *, signed: bool) ->
     """
     if plan.limit is not None:
         return not_mergeable(
-            f"{plan.name} holds its first rows alone", "declare it without ORDER BY … LIMIT"
+            "{cache} holds its first rows alone",
+            "declare it without ORDER BY … LIMIT",
+            cache=CacheName(plan.name),
         )
     if any(join.kind == "full" for join in plan.outer):
-        return not_mergeable(f"{plan.name} has a FULL JOIN", "use LEFT joins")
+        return not_mergeable(
+            "{cache} has a FULL JOIN",
+            "use LEFT joins",
+            cache=CacheName(plan.name),
+        )
     if plan.keys is None:
         return _why_not_rows(plan) if signed else None
     for key in plan.keys:
         if is_collated(key.expr.type):
             return not_mergeable(
-                f"any of the strings may be shown that {readable(key.expr)} takes for one",
+                "any of the strings may be shown that {key} takes for one",
                 "group by a string without a collation, such as its LOWER",
+                key=Sql(readable(key.expr)),
             )
     if rows_measure(plan) is None:
         return not_mergeable(
-            f"{plan.name} does not count the rows of its groups",
-            f"create {plan.name} again: definitions of today store the count",
+            "{cache} does not count the rows of its groups",
+            "create {cache} again: definitions of today store the count",
+            cache=CacheName(plan.name),
         )
     for measure in plan.measures:
         reason = _why_not_measure(plan, measure, options, signed)
@@ -69,8 +78,9 @@ def why_not_partials(plan: CachePlan, options: MatchOptions, *, signed: bool) ->
 
 def _why_not_rows(plan: CachePlan) -> Reason:
     return not_mergeable(
-        f"{plan.name} holds single rows, of which none is taken away by adding one",
+        "{cache} holds single rows, of which none is taken away by adding one",
         "GROUP BY what it selects, with COUNT(*)",
+        cache=CacheName(plan.name),
     )
 
 
@@ -81,30 +91,40 @@ def _why_not_measure(
     shown = readable(agg)
     if agg.distinct:
         return not_mergeable(
-            f"{shown} does not add up", "GROUP BY its argument; queries count what is DISTINCT"
+            "{call} does not add up",
+            "GROUP BY its argument; queries count what is DISTINCT",
+            call=Sql(shown),
         )
     if adds_floats(agg):
         return Reason(
             ReasonCode.FLOAT_NOT_EXACT,
-            f"{shown} adds up in DOUBLE, and the sum of sums may differ in the last digits",
+            "{call} adds up in DOUBLE, and the sum of sums may differ in the last digits",
             "use DECIMAL",
+            call=Sql(shown),
         )
     if signed and agg.func in ("sum", "try_sum") and opposite(Col(0, "", agg.type)) is None:
         return not_mergeable(
-            f"{shown} is a {agg.type.upper()}, of which Spark's minus rounds digits away",
-            f"use a DECIMAL of fewer digits, or refresh {plan.name} FULL",
+            "{call} is a {type}, of which Spark's minus rounds digits away",
+            "use a DECIMAL of fewer digits, or refresh {cache} FULL",
+            call=Sql(shown),
+            type=Word(agg.type.upper()),
+            cache=CacheName(plan.name),
         )
     if agg.func == "try_sum":  # the sum of an AVG, which is asked for with it
         return None if measure.hidden else why_not_merged(agg, options)
     if signed and agg.func not in ADDED and agg.func in EXTREMES | SKETCHES:
         return not_mergeable(
-            f"{shown} is not known once rows are taken away",
-            f"leave it out of {plan.name}, or refresh it FULL",
+            "{call} is not known once rows are taken away",
+            "leave it out of {cache}, or refresh it FULL",
+            call=Sql(shown),
+            cache=CacheName(plan.name),
         )
     if agg.func not in ADDED | EXTREMES | SKETCHES or _picks_a_spelling(agg):
         return not_mergeable(
-            f"{shown} does not follow from its results over parts of the rows",
-            f"store SUM, COUNT, MIN, MAX or AVG in {plan.name}, or refresh it FULL",
+            "{call} does not follow from its results over parts of the rows",
+            "store SUM, COUNT, MIN, MAX or AVG in {cache}, or refresh it FULL",
+            call=Sql(shown),
+            cache=CacheName(plan.name),
         )
     return why_not_merged(agg, options) or _why_not_counted(plan, agg, options, signed)
 
@@ -121,9 +141,12 @@ def _why_not_counted(
         arguments = ", ".join(map(readable, agg.args))
         where = "" if agg.filter is None else f" FILTER (WHERE {readable(agg.filter)})"
         return not_mergeable(
-            f"{readable(agg)} is NULL where nothing is left to add, and {plan.name} does not count "
-            "its arguments",
-            f"add COUNT({arguments}){where} to the SELECT list of {plan.name}",
+            "{agg} is NULL where nothing is left to add, and {cache} does not count its arguments",
+            "add COUNT({arg}){where} to the SELECT list of {cache}",
+            agg=Sql(readable(agg)),
+            cache=CacheName(plan.name),
+            arg=Sql(arguments),
+            where=Sql(where),
         )
     return _why_not_average(plan, agg, options) if agg.func == "avg" else None
 
@@ -133,23 +156,30 @@ def _why_not_average(plan: CachePlan, agg: Agg, options: MatchOptions) -> Reason
     total = sum_measure(plan, agg)
     if total is None:
         return not_mergeable(
-            f"{readable(agg)} is computed from its sum, which {plan.name} does not store",
-            f"create {plan.name} again: definitions of today store the sum",
+            "{agg} is computed from its sum, which {cache} does not store",
+            "create {cache} again: definitions of today store the sum",
+            agg=Sql(readable(agg)),
+            cache=CacheName(plan.name),
         )
     if kind in INTEGRAL and total.name not in plan.exact_sums:
         return Reason(
             ReasonCode.AVG_NOT_EXACT,
-            f"{readable(agg)}: Spark averages whole numbers in DOUBLE, and the sums of {plan.name} "
-            "are not proven to stay within 2^53",
-            f"store SUM and COUNT in {plan.name}, or refresh it FULL",
+            "{agg}: Spark averages whole numbers in DOUBLE, and the sums of {cache} are not "
+            "proven to stay within 2^53",
+            "store SUM and COUNT in {cache}, or refresh it FULL",
+            agg=Sql(readable(agg)),
+            cache=CacheName(plan.name),
         )
     if decimal_parts(kind) is not None and not decimal_average_is_exact(
         kind, precision_loss=options.decimal_precision_loss
     ):
         return Reason(
             ReasonCode.AVG_NOT_EXACT,
-            f"{readable(agg)} of {kind.upper()} has more digits than SUM / COUNT keeps",
-            f"store SUM and COUNT in {plan.name}, or use a DECIMAL of fewer digits",
+            "{agg} of {type} has more digits than SUM / COUNT keeps",
+            "store SUM and COUNT in {cache}, or use a DECIMAL of fewer digits",
+            agg=Sql(readable(agg)),
+            type=Word(kind.upper()),
+            cache=CacheName(plan.name),
         )
     return None
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, is_constant
 from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, StoredColumn
+from matcher.model.message import Arg, Number, Sql, Word
 from matcher.model.moments import COVARIANCES, HIGHER, moment_partials
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import AVERAGES, adds_floats
@@ -120,8 +121,9 @@ def _rendered(states: States) -> States | Reason:
     except NotRenderable as error:
         return Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION,
-            f"{error} has no SQL spelling, to be computed over a part of the rows",
+            "{part} has no SQL spelling, to be computed over a part of the rows",
             "write it with built-in SQL functions",
+            part=Sql(str(error)),
         )
     return states
 
@@ -182,9 +184,11 @@ no cache that matches stores them
         if values:
             spelled = ", ".join(dict.fromkeys(map(readable, values)))
             return not_mergeable(
-                f"{readable(agg)} over a cache and appended rows needs the single values of "
-                f"{spelled}, and no cache that matches stores them",
-                f"refresh the cache, or store {spelled} as a key of it",
+                "{agg} over a cache and appended rows needs the single values of {call}, and "
+                "no cache that matches stores them",
+                "refresh the cache, or store {call} as a key of it",
+                agg=Sql(readable(agg)),
+                call=Sql(spelled),
             )
     return None
 
@@ -274,25 +278,29 @@ def why_not_merged(agg: Agg, options: MatchOptions) -> Reason | None:
     """
     if agg.func == "try_sum":
         return not_mergeable(
-            f"{readable(agg)} of parts is NULL where one overflowed, and where there was nothing "
-            "to add",
+            "{agg} of parts is NULL where one overflowed, and where there was nothing to add",
             "use SUM",
+            agg=Sql(readable(agg)),
         )
     if agg.func not in (_DISTINCT if agg.distinct else _KNOWN):
         return not_mergeable(
-            f"{readable(agg)} does not follow from its results over parts of the rows",
+            "{agg} does not follow from its results over parts of the rows",
             "use SUM, COUNT, MIN, MAX or AVG, or refresh the cache",
+            agg=Sql(readable(agg)),
         )
     if unites_sizes(agg):
         return not_mergeable(
-            f"{readable(agg)} of parts: {SEVERAL_SIZES}", "use sketches of one size, and FALSE"
+            "{agg} of parts: {why}",
+            "use sketches of one size, and FALSE",
+            agg=Sql(readable(agg)),
+            why=Word(SEVERAL_SIZES),
         )
     if adds_floats(agg) and not options.approximate_floats:
         return Reason(
             ReasonCode.FLOAT_NOT_EXACT,
-            f"{readable(agg)} adds up in DOUBLE, and the sum of the parts' sums may differ in the "
-            "last digits",
+            "{agg} adds up in DOUBLE, and the sum of the parts' sums may differ in the last digits",
             "use DECIMAL, or set spark.cachemgr.approximateFloats=true",
+            agg=Sql(readable(agg)),
         )
     if agg.func in ("sum", *AVERAGES):
         return _why_not_added(agg)
@@ -303,19 +311,24 @@ def _why_not_added(agg: Agg) -> Reason | None:
     kind = agg.args[0].type
     if sum_type(kind) is None:
         return not_mergeable(
-            f"{readable(agg)} of {kind.upper()} is not put together from parts",
+            "{agg} of {type} is not put together from parts",
             "use a numeric type, or refresh the cache",
+            agg=Sql(readable(agg)),
+            type=Word(kind.upper()),
         )
     parts = decimal_parts(kind)
     if parts is not None and parts[0] > SAFE_SUM_PRECISION:
         return Reason(
             ReasonCode.MAY_OVERFLOW,
-            f"{readable(agg)} of {kind.upper()} may overflow in one part and not in all rows",
-            f"use a DECIMAL of at most {SAFE_SUM_PRECISION} digits",
+            "{agg} of {type} may overflow in one part and not in all rows",
+            "use a DECIMAL of at most {digits} digits",
+            agg=Sql(readable(agg)),
+            type=Word(kind.upper()),
+            digits=Number(SAFE_SUM_PRECISION),
         )
     return None
 
 
-def not_mergeable(detail: str, suggestion: str) -> Reason:
+def not_mergeable(template: str, remedy: str, /, **args: Arg) -> Reason:
     """The reason NOT_MERGEABLE."""
-    return Reason(ReasonCode.NOT_MERGEABLE, detail, suggestion)
+    return Reason(ReasonCode.NOT_MERGEABLE, template, remedy, **args)

@@ -12,6 +12,7 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, walk
+from matcher.model.message import Setting, Sql
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts
 from matcher.predicates.raising import has_value_for_all
@@ -79,7 +80,7 @@ def aggregate_as(func: str, kind: str, *, ansi: bool) -> str:
     if ansi and kind in INTEGRAL:
         return WRAPPING_SUM
     found = differing_ansi(f"{func}({kind})", ansi=ansi)
-    raise NotSupported(found.code.value, found.detail)
+    raise NotSupported(found.code, "{why}", why=found.fault)
 
 
 def differing_ansi(what: str, *, ansi: bool) -> Reason:
@@ -112,7 +113,11 @@ def differing(expr: Expr, *, ansi: bool, time_zone: str) -> Reason | None:
 def _differs(what: str, key: str, there: str, here: str) -> Reason:
     return Reason(
         ReasonCode.SETTINGS_DIFFER,
-        f"{what} was resolved under {key} = {there}, which a view keeps from its creation, and it "
-        f"is {here} in this session",
-        f"create the view again under {key} = {here}, or ask in a session with {there}",
+        "{call} was resolved under {key} = {there}, which a view keeps from its creation, and "
+        "it is {here} in this session",
+        "create the view again under {key} = {here}, or ask in a session with {there}",
+        call=Sql(what),
+        key=Setting(key),
+        there=Setting(there),
+        here=Setting(here),
     )

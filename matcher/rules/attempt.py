@@ -20,6 +20,7 @@ from matcher.model.ir import (
     SortKey,
     StoredColumn,
 )
+from matcher.model.message import CacheName, ColumnName, Message, listed
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
@@ -189,12 +190,13 @@ class ViewAttempt:
         """The filters that the cache does not guarantee."""
         return *self.filters.own, *self.notes.key_filters, *self.filters.derived.values()
 
-    def view_name(self) -> str:
+    def view_name(self) -> Message:
         """The cache and grouping set as people name them."""
+        cache = CacheName(self.view.name)
         if self.grouping_set is None:
-            return f"cache {self.view.name}"
-        keys = ", ".join(self.set_columns())
-        return f"grouping set ({keys}) of cache {self.view.name}"
+            return Message("cache {cache}", cache=cache)
+        keys = listed(ColumnName, self.set_columns())
+        return Message("grouping set ({keys}) of cache {cache}", keys=keys, cache=cache)
 
     def is_blurred_key(self, derived: Expr | None) -> bool:
         """True for a group key, or a field of one, of a type that has values which are equal and
@@ -241,7 +243,7 @@ class Refused(Exception):
     reason."""
 
     def __init__(self, reason: Reason, lacking: int = 0) -> None:
-        super().__init__(reason.detail)
+        super().__init__(reason)
         self.reason = reason
         self.lacking = lacking
 

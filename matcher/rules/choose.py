@@ -4,8 +4,10 @@ choice never depends on order."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from matcher.model.ir import Candidate, Rewrite
+from matcher.model.message import CacheName, Word, names_in
 from matcher.model.reasons import Reason, ReasonCode
 
 
@@ -25,8 +27,9 @@ def not_named(cache: str) -> Reason:
     """Why a cache is passed over that the query's hint RELATIONAL_CACHE does not name."""
     return Reason(
         ReasonCode.HINT,
-        f"the query's hint RELATIONAL_CACHE does not name {cache}",
-        f"remove the hint, or name {cache} in it",
+        "the query's hint RELATIONAL_CACHE does not name {cache}",
+        "remove the hint, or name {cache} in it",
+        cache=CacheName(cache),
     )
 
 
@@ -51,18 +54,47 @@ def unheeded(
             found.append(
                 Reason(
                     ReasonCode.HINT,
-                    f"the hint RELATIONAL_CACHE asks for {name}, and there is no such cache",
+                    "the hint RELATIONAL_CACHE asks for {cache}, and there is no such cache",
                     "SHOW RELATIONAL CACHES lists them",
+                    cache=CacheName(name),
                 )
             )
             continue
         why = [r for c in candidates if c.cache.lower() == name for r in c.reasons]
-        detail = f": {why[0].code.value}, {why[0].detail}" if why else ""
-        found.append(
-            Reason(
-                ReasonCode.HINT,
-                f"the hint RELATIONAL_CACHE asks for {known[name]}, which cannot answer{detail}",
-                why[0].suggestion if why else "EXPLAIN REWRITE says why",
-            )
-        )
+        found.append(cannot_answer(known[name], why[0] if why else None))
     return tuple(found)
+
+
+_CANNOT: Final = "the hint RELATIONAL_CACHE asks for {cache}, which cannot answer"
+
+
+def cannot_answer(cache: str, why: Reason | None) -> Reason:
+    """Why the query's hint for a cache is not heeded.
+
+    Args:
+        cache: The cache's name.
+        why: Why the cache cannot answer; None where only EXPLAIN REWRITE knows.
+    """
+    name = CacheName(cache)
+    if why is None:
+        return Reason(ReasonCode.HINT, _CANNOT, "EXPLAIN REWRITE says why", cache=name)
+    return Reason(
+        ReasonCode.HINT,
+        _CANNOT + ": {code}, {why}",
+        "{cure}",
+        cache=name,
+        code=Word(why.code.value),
+        why=why.fault,
+        cure=why.cure,
+    )
+
+
+def refused_hint(reason: Reason) -> str | None:
+    """The cache of which `cannot_answer` speaks; None for any other reason.
+
+    Args:
+        reason: A reason.
+    """
+    if reason.code is not ReasonCode.HINT or not reason.template.startswith(_CANNOT):
+        return None
+    return names_in(reason.fault, CacheName)[0]

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from matcher.model.expr import Col, Expr, Lit, aggregates
 from matcher.model.ir import SET_KEY_PREFIX
+from matcher.model.message import CacheName, Sql
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, is_collated
 from matcher.rules.attempt import Groups, PlanAttempt, Refused, ViewAttempt, may_be_error, spell
@@ -75,8 +76,9 @@ def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
             raise Refused(
                 Reason(
                     ReasonCode.CACHE_IS_AGGREGATED,
-                    f"cache {view.name} holds groups, the query asks for single rows",
+                    "cache {cache} holds groups, the query asks for single rows",
                     "declare a cache without GROUP BY for such queries",
+                    cache=CacheName(view.name),
                 )
             )
         return attempt
@@ -93,8 +95,9 @@ def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
         raise Refused(
             Reason(
                 ReasonCode.GLOBAL_AGGREGATE_ON_EMPTY,
-                f"cache {view.name} returns one row for empty input; a grouped query returns none",
-                f"add the query's keys to the GROUP BY of {view.name}",
+                "cache {cache} returns one row for empty input; a grouped query returns none",
+                "add the query's keys to the GROUP BY of {cache}",
+                cache=CacheName(view.name),
             )
         )
     # a table that is joined to the groups may repeat them, and so do grouping sets
@@ -111,8 +114,9 @@ def _refuse_collated(keys: tuple[Expr, ...]) -> None:
             raise Refused(
                 Reason(
                     ReasonCode.UNSUPPORTED_EXPRESSION,
-                    f"any of the strings may be shown that {spell(key)} takes for one",
+                    "any of the strings may be shown that {key} takes for one",
                     "group by a string without a collation, such as its LOWER",
+                    key=Sql(spell(key)),
                 )
             )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from matcher.model.expr import columns
 from matcher.model.ir import SortKey
 from matcher.model.limits import RULES, Operator, Push, Tail, covers
+from matcher.model.message import Arg, CacheName, Message, Number, Sql, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell
@@ -43,13 +44,20 @@ def refuse_unlimited(attempt: PlanAttempt) -> PlanAttempt:
     block = attempt.query.block
     tail = Tail(block.limit, block.offset or 0)
     if not covers(stored, tail):
-        asked = "all rows" if tail.reach is None else f"the first {tail.reach}"
+        if tail.reach is None:
+            raise _refused(
+                attempt,
+                "cache {cache} holds the first {stored} rows alone, the query asks for all rows",
+                "declare it without LIMIT",
+                stored=Number(stored),
+            )
         raise _refused(
             attempt,
-            f"holds the first {stored} rows alone, the query asks for {asked}",
-            "declare it without LIMIT"
-            if tail.reach is None
-            else f"raise its LIMIT to {tail.reach}",
+            "cache {cache} holds the first {stored} rows alone, the query asks for the first "
+            "{asked}",
+            "raise its LIMIT to {asked}",
+            stored=Number(stored),
+            asked=Number(tail.reach),
         )
     return attempt
 
@@ -83,43 +91,53 @@ def contain_limit(attempt: ViewAttempt) -> ViewAttempt:
         if rule.limit is not Push.MOVE:
             raise _refused(
                 attempt,
-                f"holds the first rows alone, and the query puts {what} below its LIMIT: "
-                f"{rule.why}",
+                "cache {cache} holds the first rows alone, and the query puts {what} below its "
+                "LIMIT: {why}",
                 "give the cache the query's filter and groups, or declare it without LIMIT",
+                what=what,
+                why=Word(rule.why),
             )
     wanted, stored = attempt.query.order_by, attempt.view.order_by
     if len(wanted) > len(stored):
         missing = " and ".join(map(_spell_key, wanted[len(stored) :]))
         raise _refused(
             attempt,
-            f"is ordered by {_spell_keys(stored)}, the query by {missing} as well",
-            f"order both by the same keys: ORDER BY {_spell_keys(wanted)}",
+            "cache {cache} is ordered by {stored}, the query by {missing} as well",
+            "order both by the same keys: ORDER BY {wanted}",
+            stored=Sql(_spell_keys(stored)),
+            missing=Sql(missing),
+            wanted=Sql(_spell_keys(wanted)),
         )
     for mine, theirs in zip(wanted, stored, strict=False):
         if not _same_key(mine, theirs, attempt.context):
             raise _refused(
                 attempt,
-                f"is ordered by {_spell_key(theirs)} where the query is by {_spell_key(mine)}",
-                f"order both by the same keys: ORDER BY {_spell_keys(wanted)}",
+                "cache {cache} is ordered by {theirs} where the query is by {mine}",
+                "order both by the same keys: ORDER BY {wanted}",
+                theirs=Sql(_spell_key(theirs)),
+                mine=Sql(_spell_key(mine)),
+                wanted=Sql(_spell_keys(wanted)),
             )
     return attempt
 
 
-def _between(attempt: ViewAttempt) -> list[tuple[Operator, str]]:
-    found = []
+def _between(attempt: ViewAttempt) -> list[tuple[Operator, Arg]]:
+    found: list[tuple[Operator, Arg]] = []
     if attempt.shared.extra:
         names = [attempt.query.relation(rel).name for rel in attempt.shared.extra]
-        found.append((Operator.INNER_JOIN, f"a join with {', '.join(names)}"))
+        found.append(
+            (Operator.INNER_JOIN, Message("a join with {tables}", tables=listed(TableName, names)))
+        )
     # the key by which a table is joined once more loses no row
     own = [f for f in attempt.compensating() if all(c.rel == 0 for c in columns(f))]
     if attempt.shared.pending or own:
         filters = " AND ".join(spell(f) for f in attempt.shared.pending or own)
-        found.append((Operator.FILTER, f"the filter {filters}"))
+        found.append((Operator.FILTER, Message("the filter {sql}", sql=Sql(filters))))
     if attempt.groups.regroup or attempt.query.block.grouping_sets is not None:
-        found.append((Operator.AGGREGATE, "an aggregation"))
+        found.append((Operator.AGGREGATE, Word("an aggregation")))
     if attempt.carried.having:
         having = " AND ".join(spell(h) for h in attempt.carried.having)
-        found.append((Operator.FILTER, f"HAVING {having}"))
+        found.append((Operator.FILTER, Message("HAVING {sql}", sql=Sql(having))))
     return found
 
 
@@ -140,6 +158,8 @@ def _spell_keys(keys: tuple[SortKey, ...]) -> str:
     return ", ".join(map(_spell_key, keys))
 
 
-def _refused(attempt: PlanAttempt | ViewAttempt, detail: str, remedy: str) -> Refused:
-    name = attempt.view.name
-    return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, f"cache {name} {detail}", remedy))
+def _refused(
+    attempt: PlanAttempt | ViewAttempt, template: str, remedy: str, /, **args: Arg
+) -> Refused:
+    cache = CacheName(attempt.view.name)
+    return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, template, remedy, cache=cache, **args))

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from matcher.model.expr import Expr
+from matcher.model.message import CacheName, JoinName, Message, Word
 from matcher.normalize.normal_form import PreparedPlan
 from matcher.predicates.context import column_equality
 
 
 def why_lapsed(
     view: PreparedPlan, rels: Collection[int], *, finding_each: bool
-) -> tuple[str, str] | None:
+) -> tuple[Message, Message] | None:
     """Why the declared join of a table is not relied on, and what to do; None if none is declared
     that lapsed.
 
@@ -24,20 +25,31 @@ def why_lapsed(
     """
     tables = zip(view.relations, view.plan.relations, strict=True)
     places = {table.key for rel, table in tables if rel in rels}
-    refresh = f"REFRESH RELATIONAL CACHE {view.name}"
+    cache = CacheName(view.name)
     of_use = [j for j in view.plan.lapsed if j.join.finds_each or not finding_each]
     lapsed = [j for j in of_use if j.join.right in places]
     broken = next((j.join for j in lapsed if j.broken), None)
     if broken is not None:
         partners = "no partner, or several" if broken.finds_each else "several partners"
         return (
-            f"record-preserving join {broken.name} does not hold: some row has {partners}",
-            f"SHOW RECORD PRESERVING JOINS names one; correct it, then VALIDATE RECORD PRESERVING "
-            f"JOIN {broken.name} and {refresh}",
+            Message(
+                "record-preserving join {join} does not hold: some row has {partners}",
+                join=JoinName(broken.name),
+                partners=Word(partners),
+            ),
+            Message(
+                "SHOW RECORD PRESERVING JOINS names one; correct it, then VALIDATE RECORD "
+                "PRESERVING JOIN {join} and REFRESH RELATIONAL CACHE {cache}",
+                join=JoinName(broken.name),
+                cache=cache,
+            ),
         )
     if lapsed:
-        name = lapsed[0].join.name
-        return f"record-preserving join {name} is not proven for the rows in it", refresh
+        name = JoinName(lapsed[0].join.name)
+        return (
+            Message("record-preserving join {join} is not proven for the rows in it", join=name),
+            Message("REFRESH RELATIONAL CACHE {cache}", cache=cache),
+        )
     return None
 
 

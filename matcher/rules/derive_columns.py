@@ -14,6 +14,7 @@ from typing import Final
 from matcher.model.budget import spend
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.ir import GROUPING_ID_COLUMN, Measure, StoredColumn
+from matcher.model.message import CacheName, ColumnName, Message, Sql, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import Determined, measure_of_equals
 from matcher.normalize.normal_form import OuterJoinKey
@@ -289,19 +290,27 @@ def refuse_missing(attempt: ViewAttempt) -> ViewAttempt:
         captured = differing(expr, ansi=options.ansi, time_zone=options.time_zone)
         if captured is not None:
             raise Refused(captured, lacking=len(names))
-    text = ", ".join(names)
     for_filter = all(purpose == "filter" for _, purpose in attempt.notes.missing)
     if attempt.grouping_set is not None:
         code = ReasonCode.COLUMN_NOT_IN_GROUPING_SET
     else:
         code = ReasonCode.PREDICATE_COLUMN_MISSING if for_filter else ReasonCode.COLUMN_NOT_IN_CACHE
-    purposes = " and ".join(sorted({purpose for _, purpose in attempt.notes.missing}))
-    detail = f"{attempt.view_name()} lacks {text} (needed for {purposes})"
-    cure = where_to_add(attempt, [expr for expr, _ in attempt.notes.missing])
-    raise Refused(Reason(code, detail, cure), lacking=len(names))
+    purposes = sorted({purpose for _, purpose in attempt.notes.missing})
+    raise Refused(
+        Reason(
+            code,
+            "{view} lacks {missing} (needed for {purposes})",
+            "{cure}",
+            view=attempt.view_name(),
+            missing=listed(Sql, names),
+            purposes=listed(Word, purposes, " and "),
+            cure=where_to_add(attempt, [expr for expr, _ in attempt.notes.missing]),
+        ),
+        lacking=len(names),
+    )
 
 
-def where_to_add(attempt: ViewAttempt, missing: Sequence[Expr]) -> str:
+def where_to_add(attempt: ViewAttempt, missing: Sequence[Expr]) -> Message:
     """To which list of the definition to add what a query needs and the cache lacks.
 
     Args:
@@ -313,20 +322,31 @@ def where_to_add(attempt: ViewAttempt, missing: Sequence[Expr]) -> str:
     if attempt.grouping_set is not None:
         return _smallest_set(attempt, names)
     where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
-    return f"add {', '.join(names)} to the {where} list of {attempt.view.name}"
+    return Message(
+        "add {names} to the {clause} list of {cache}",
+        names=listed(Sql, names),
+        clause=Word(where),
+        cache=CacheName(attempt.view.name),
+    )
 
 
-def _smallest_set(attempt: ViewAttempt, names: list[str]) -> str:
+def _smallest_set(attempt: ViewAttempt, names: list[str]) -> Message:
     """Widen this set, or add the smallest one that serves the query, in the order of the cube's
     columns."""
     cube = [column.name for _, column in attempt.view.columns]
     new = [name for name in names if name not in cube]
-    added = ", ".join(names)
+    added = listed(Sql, names)
     if new:
-        return (
-            f"add {', '.join(new)} to the GROUP BY list of {attempt.view.name}, "
-            f"and {added} to a grouping set"
+        return Message(
+            "add {new} to the GROUP BY list of {cache}, and {added} to a grouping set",
+            new=listed(Sql, new),
+            cache=CacheName(attempt.view.name),
+            added=added,
         )
-    needed = ", ".join(name for name in cube if name in attempt.notes.used or name in names)
-    present = ", ".join(attempt.set_columns())
-    return f"add {added} to grouping set ({present}), or add the set ({needed})"
+    needed = [name for name in cube if name in attempt.notes.used or name in names]
+    return Message(
+        "add {added} to grouping set ({present}), or add the set ({needed})",
+        added=added,
+        present=listed(ColumnName, attempt.set_columns()),
+        needed=listed(ColumnName, needed),
+    )

@@ -21,6 +21,7 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, transform
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, Miss, Output, Rewrite, SortKey
+from matcher.model.message import Arg, Number
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery
 from matcher.normalize.stored_plan import grouping_id
@@ -63,7 +64,7 @@ def match_by_sets(query: NormalQuery, match: Match) -> tuple[Rewrite | None, lis
     assert block.group_keys is not None and block.grouping_sets is not None
     written = [tuple(sorted(set(members))) for members in block.grouping_sets]
     if len(written) > MAX_BRANCHES:
-        return None, [_refused(f"{len(written)} grouping sets")]
+        return None, [_refused("{n} grouping sets", n=Number(len(written)))]
     order = _order(block)
     if order is None:
         return None, [_refused("ORDER BY something that the SELECT list does not hold")]
@@ -89,10 +90,9 @@ def match_by_sets(query: NormalQuery, match: Match) -> tuple[Rewrite | None, lis
     return replace(whole, order_by=ordered, limit=block.limit, offset=block.offset), []
 
 
-def _refused(what: str) -> Miss:
-    reason = Reason(
-        ReasonCode.GROUPING_SETS_IN_QUERY, what, "query one grouping at a time, or fewer of them"
-    )
+def _refused(template: str, /, **args: Arg) -> Miss:
+    remedy = "query one grouping at a time, or fewer of them"
+    reason = Reason(ReasonCode.GROUPING_SETS_IN_QUERY, template, remedy, **args)
     return Miss("", None, (reason,))
 
 

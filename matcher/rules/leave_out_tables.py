@@ -22,6 +22,7 @@ from typing import Final
 from matcher.model.budget import spend
 from matcher.model.expr import Call, Col, Expr, columns, conjuncts, transform
 from matcher.model.ir import Block, LeftOut, OuterJoin, RecordPreservingJoin
+from matcher.model.message import CacheName, JoinName, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery
 from matcher.predicates.context import PredicateContext, column_equality
@@ -86,18 +87,27 @@ def if_they_were_proven(attempt: PlanAttempt) -> tuple[Reason, ...]:
 
 
 def _not_proven(cache: str, out: LeftOut, broken: bool) -> Reason:
-    validate = f"VALIDATE RECORD PRESERVING JOIN {out.join.name}"
     if broken:
         why = "does not hold: some row has no partner, or several"
-        cure = f"SHOW RECORD PRESERVING JOINS names one; correct it, then {validate}"
+        remedy = (
+            "SHOW RECORD PRESERVING JOINS names one; correct it, then "
+            "VALIDATE RECORD PRESERVING JOIN {join}"
+        )
     else:
         why = "is not proven for the tables as they are now"
-        cure = f"{validate}, or REFRESH RELATIONAL CACHE {cache} after new rows"
+        remedy = (
+            "VALIDATE RECORD PRESERVING JOIN {join}, or REFRESH RELATIONAL CACHE {cache} after "
+            "new rows"
+        )
     return Reason(
         ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-        f"the query joins {out.table} and names nothing of it but its key, so it could be left "
-        f"out, but record-preserving join {out.join.name} {why}",
-        cure,
+        "the query joins {table} and names nothing of it but its key, so it could be left out, "
+        "but record-preserving join {join} {why}",
+        remedy,
+        table=TableName(out.table),
+        join=JoinName(out.join.name),
+        why=Word(why),
+        cache=CacheName(cache),
     )
 
 

@@ -23,6 +23,18 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
+from matcher.model.message import (
+    NOTHING,
+    CacheName,
+    JoinName,
+    Message,
+    Several,
+    Sql,
+    TableName,
+    Word,
+    joined,
+    listed,
+)
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
@@ -310,21 +322,22 @@ def _finds_at_most_one(
     return None
 
 
-def _names(attempt: PlanAttempt, rels: Iterable[int]) -> str:
+def _tables(attempt: PlanAttempt, rels: Iterable[int]) -> Several:
     view, query = attempt.view, attempt.query
-    found = []
-    for rel in sorted(rels):
-        side = view if rel in view.relations else query
-        found.append(side.relation(rel).name)
-    return ", ".join(found)
+    sides = ((view if rel in view.relations else query, rel) for rel in sorted(rels))
+    return listed(TableName, (side.relation(rel).name for side, rel in sides))
 
 
-def _words(attempt: PlanAttempt, join: OuterJoinKey) -> str:
+def _names(attempt: PlanAttempt, rels: Iterable[int]) -> str:
+    return str(Message("{tables}", tables=_tables(attempt, rels)))
+
+
+def _words(attempt: PlanAttempt, join: OuterJoinKey) -> Sql:
     on = " AND ".join(sorted(map(spell, join.on))) or "TRUE"
     if join.kind == "full":
         left, right = sorted(_side(attempt, *side) for side in join.sides)
-        return f"{left} FULL JOIN {right} ON {on}"
-    return f"{join.kind.upper()} JOIN {_names(attempt, join.right)} ON {on}"
+        return Sql(f"{left} FULL JOIN {right} ON {on}")
+    return Sql(f"{join.kind.upper()} JOIN {_names(attempt, join.right)} ON {on}")
 
 
 def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) -> str:
@@ -333,60 +346,76 @@ def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) ->
 
 
 def _not_in_cache(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
-    name = attempt.view.name
-    detail = f"cache {name} has no {_words(attempt, join)}, as the query has"
+    fault = Message(
+        "cache {cache} has no {join}, as the query has",
+        cache=CacheName(attempt.view.name),
+        join=_words(attempt, join),
+    )
     # an INNER join that keeps each row is as good as a LEFT one
     inner = join.right if join.kind == "left" else ()
     lapsed = why_lapsed(attempt.view, inner, finding_each=True)
     if lapsed is not None:
-        return Reason(ReasonCode.OUTER_JOIN_DIFFERS, f"{detail}, and {lapsed[0]}", lapsed[1])
-    return Reason(
-        ReasonCode.OUTER_JOIN_DIFFERS,
-        detail,
-        "declare a cache with this very join"
-        + (
-            ""
-            if join.kind == "full"
-            else f", or one without {_names(attempt, join.right)} that stores the columns of its "
-            "condition"
-        ),
-    )
+        why, cure = lapsed
+        return Reason(
+            ReasonCode.OUTER_JOIN_DIFFERS,
+            "{fault}, and {why}",
+            "{cure}",
+            fault=fault,
+            why=why,
+            cure=cure,
+        )
+    remedy = "declare a cache with this very join"
+    if join.kind != "full":
+        remedy += ", or one without {tables} that stores the columns of its condition"
+    tables = _tables(attempt, join.right)
+    return Reason(ReasonCode.OUTER_JOIN_DIFFERS, "{fault}", remedy, fault=fault, tables=tables)
 
 
 def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
-    name = attempt.view.name
+    fault = Message(
+        "the query has no {join}, as cache {cache} has",
+        join=_words(attempt, join),
+        cache=CacheName(attempt.view.name),
+    )
     if join.kind == "full":
         return Reason(
             ReasonCode.OUTER_JOIN_DIFFERS,
-            f"the query has no {_words(attempt, join)}, as cache {name} has",
+            "{fault}",
             "declare a cache with the query's own join: of a FULL join only all rows of one side "
             "or of both can be told apart",
+            fault=fault,
         )
-    but = f", and the query does not ask for {spell(part)}" if part is not None else ""
-    cure = f"declare a cache without this join of {_names(attempt, join.right)}"
+    but = NOTHING
+    if part is not None:
+        but = Message(", and the query does not ask for {part}", part=Sql(spell(part)))
+    cure = Message(
+        "declare a cache without this join of {tables}",
+        tables=_tables(attempt, join.right),
+    )
     # no declared join says anything of what the query reads
     if join.right.isdisjoint(attempt.query.tables):
         lapsed = why_lapsed(attempt.view, join.right, finding_each=False)
         if lapsed is not None:
-            but, cure = f", and {lapsed[0]}", lapsed[1]
+            but, cure = Message(", and {why}", why=lapsed[0]), lapsed[1]
         elif join.kind == "left" and len(join.right) == 1:
-            cure += _join_to_rely_on(attempt.view, join)
+            cure = joined((cure, _join_to_rely_on(attempt.view, join)), "")
     return Reason(
-        ReasonCode.OUTER_JOIN_DIFFERS,
-        f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
-        cure,
+        ReasonCode.OUTER_JOIN_DIFFERS, "{fault}{but}", "{cure}", fault=fault, but=but, cure=cure
     )
 
 
-def _join_to_rely_on(view: PreparedPlan, join: OuterJoinKey) -> str:
+def _join_to_rely_on(view: PreparedPlan, join: OuterJoinKey) -> Message:
     (rel,) = join.right
     waiting = unvalidated(view, rel)
     if waiting is not None:
-        return f", or VALIDATE RECORD PRESERVING JOIN {waiting}"
+        return Message(", or VALIDATE RECORD PRESERVING JOIN {join}", join=JoinName(waiting))
     declared = spell_join(view, rel, join.on, "LEFT")
     if declared is None:
-        return ""
-    return f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
+        return NOTHING
+    return Message(
+        ", or CREATE RECORD PRESERVING JOIN … AS {join}, if it finds at most one row",
+        join=Sql(declared),
+    )
 
 
 def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozenset[Col]]) -> Reason:
@@ -398,9 +427,13 @@ def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozense
     wanted = [f"{column} of {table}" for column, table in zip(columns, tables, strict=True)]
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"{attempt.view_name()} also has rows for which {' or '.join(tables)} was not found, and "
-        "stores no column that tells them apart",
-        f"add {' and '.join(wanted)} to the "
-        f"{'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list of {attempt.view.name}, "
-        "or filter by one of its columns so that no NULL passes",
+        "{view} also has rows for which {tables} was not found, and stores no column that tells "
+        "them apart",
+        "add {wanted} to the {clause} list of {cache}, or filter by one of its columns so that no "
+        "NULL passes",
+        view=attempt.view_name(),
+        tables=listed(TableName, tables, " or "),
+        wanted=listed(Sql, wanted, " and "),
+        clause=Word("GROUP BY" if attempt.view.keys is not None else "SELECT"),
+        cache=CacheName(attempt.view.name),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import RecordPreservingJoin
+from matcher.model.message import CacheName, JoinName, Message, Sql, TableName, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
@@ -104,13 +105,15 @@ def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
     )
     if attempt.may_join_tables and shared:
         return replace(attempt, extra=absent, steps=(*attempt.steps, "join_tables"))
-    names = ", ".join(sorted(_table_name(attempt, rel) for rel in absent))
+    names = sorted(_table_name(attempt, rel) for rel in absent)
     raise Refused(
         Reason(
             ReasonCode.TABLE_NOT_IN_CACHE,
-            f"cache {attempt.view.name} does not read {names}",
-            f"join {names} in the definition of {attempt.view.name}, or store there the columns "
-            f"that the query joins {names} by",
+            "cache {cache} does not read {tables}",
+            "join {tables} in the definition of {cache}, or store there the columns that the "
+            "query joins {tables} by",
+            cache=CacheName(attempt.view.name),
+            tables=listed(TableName, names),
         )
     )
 
@@ -214,21 +217,28 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
         why, cure = _why_not_preserving(view, extra, predicates)
         return Reason(
             ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-            f"cache {view.name} also joins {name}, and {why}",
-            cure,
+            "cache {cache} also joins {table}, and {why}",
+            "{cure}",
+            cache=CacheName(view.name),
+            table=TableName(name),
+            why=why,
+            cure=cure,
         )
     touching = [spell(p) for p in _about(predicates, extra, True)]
     return Reason(
         ReasonCode.EXTRA_TABLE_FILTERED,
-        f"cache {view.name} joins {name} by more or other than the keys of {declared[0].name}: "
-        f"{' AND '.join(touching)}",
-        f"drop the predicate on {name} from the definition of {view.name}",
+        "cache {cache} joins {table} by more or other than the keys of {join}: {touching}",
+        "drop the predicate on {table} from the definition of {cache}",
+        cache=CacheName(view.name),
+        table=TableName(name),
+        join=JoinName(declared[0].name),
+        touching=listed(Sql, touching, " AND "),
     )
 
 
 def _why_not_preserving(
     view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]
-) -> tuple[str, str]:
+) -> tuple[Message, Message]:
     """Why nothing may be relied on that says that a join keeps each row once, and what to do."""
     lapsed = why_lapsed(view, (extra,), finding_each=True)
     if lapsed is not None:
@@ -236,16 +246,25 @@ def _why_not_preserving(
     loose = [j for j in view.plan.joins if j.validated and j.right == view.relation(extra).key]
     if loose:
         return (
-            f"by record-preserving join {loose[0].name} a row finds one of it or none",
-            f"join it by LEFT JOIN in the definition of {view.name}",
+            Message(
+                "by record-preserving join {join} a row finds one of it or none",
+                join=JoinName(loose[0].name),
+            ),
+            Message(
+                "join it by LEFT JOIN in the definition of {cache}", cache=CacheName(view.name)
+            ),
         )
-    why = "nothing says that this join keeps each row exactly once"
-    without = f"a cache without {view.relation(extra).name}"
+    why = Message("nothing says that this join keeps each row exactly once")
+    table = TableName(view.relation(extra).name)
     declared = spell_join(view, extra, predicates, "INNER")
     if declared is None:
-        return why, f"declare {without}"
-    joined = f"CREATE RECORD PRESERVING JOIN … AS {declared}"
-    return why, f"declare {joined} if each row finds exactly one, or {without}"
+        return why, Message("declare a cache without {table}", table=table)
+    return why, Message(
+        "declare CREATE RECORD PRESERVING JOIN … AS {join} if each row finds exactly one, or a "
+        "cache without {table}",
+        join=Sql(declared),
+        table=table,
+    )
 
 
 def _table_name(attempt: PlanAttempt, rel: int) -> str:

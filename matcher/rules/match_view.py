@@ -9,6 +9,7 @@ from dataclasses import replace
 from matcher.model.budget import NODES_A_STEP, spend
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
+from matcher.model.message import CacheName, Count, Number, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import VALUE_OF_EQUALS
 from matcher.normalize.mappings import MAX_MAPPINGS, mappings
@@ -104,12 +105,13 @@ def _match_views(
 
 def _too_many(query: NormalQuery) -> Reason:
     names = Counter(relation.name for relation in query.block.relations)
-    repeated = ", ".join(name for name, times in names.items() if times > 1)
+    repeated = [name for name, times in names.items() if times > 1]
     return Reason(
         ReasonCode.TOO_MANY_MAPPINGS,
-        f"{repeated or 'a table'} can be laid over the cache in more than {MAX_MAPPINGS} ways, of "
-        "which no more were tried",
+        "{tables} can be laid over the cache in more than {most} ways, of which no more were tried",
         "split the query",
+        tables=listed(TableName, repeated) if repeated else Word("a table"),
+        most=Number(MAX_MAPPINGS),
     )
 
 
@@ -280,9 +282,13 @@ def _costed(attempt: ViewAttempt) -> Rewrite:
         raise Refused(
             Reason(
                 ReasonCode.BASE_IS_CHEAPER,
-                f"{attempt.view_name()} would cost {cost:.0f}, the query's own tables {base:.0f}",
-                f"leave out columns that are not needed, PARTITION {plan.name} BY what is "
-                f"filtered, or force it: /*+ RELATIONAL_CACHE({plan.name}) */",
+                "{view} would cost {cost}, the query's own tables {base}",
+                "leave out columns that are not needed, PARTITION {cache} BY what is "
+                "filtered, or force it: /*+ RELATIONAL_CACHE({cache}) */",
+                view=attempt.view_name(),
+                cost=Count(cost),
+                base=Count(base),
+                cache=CacheName(plan.name),
             )
         )
     return rewrite

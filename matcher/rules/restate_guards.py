@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.model.message import CacheName, Sql
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
 from matcher.predicates.raising import may_raise
@@ -136,9 +137,13 @@ def _refuse_unsaid(attempt: ViewAttempt, unsaid: list[Expr]) -> None:
         raise Refused(
             Reason(
                 ReasonCode.PREDICATE_COLUMN_MISSING,
-                f"{attempt.view_name()} cannot repeat {spell(guard)}, which may keep "
-                f"{spell(relying[0])} from raising an error for rows of a joined table",
-                f"add what {spell(guard)} is about to the columns of {attempt.view.name}",
+                "{view} cannot repeat {guard}, which may keep {raising} from raising an error "
+                "for rows of a joined table",
+                "add what {guard} is about to the columns of {cache}",
+                view=attempt.view_name(),
+                guard=Sql(spell(guard)),
+                raising=Sql(spell(relying[0])),
+                cache=CacheName(attempt.view.name),
             ),
             lacking=1,
         )

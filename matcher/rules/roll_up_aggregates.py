@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, transform
+from matcher.model.message import CacheName, Message
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.row_order import adds_floats, averages_integers, picks_among_equals
 from matcher.model.types import VARIANCES, is_collated
@@ -91,7 +92,9 @@ def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     AGG_NOT_DERIVABLE: MIN(qty) cannot be computed from cache c, which stores MAX(qty)
     """
     if picks_among_equals(agg) and is_collated(agg.args[0].type):
-        raise not_derivable(attempt, agg, "of strings that a collation takes for one, any is shown")
+        raise not_derivable(
+            attempt, agg, Message("of strings that a collation takes for one, any is shown")
+        )
     if attempt.view.keys is None:
         return _from_rows(attempt, agg)
     measure = attempt.stored_aggs.get(attempt.context.canonical(agg))
@@ -170,7 +173,9 @@ def _refuse_order(attempt: ViewAttempt, agg: Agg) -> None:
         return
     if adds_floats(agg):
         raise float_not_exact(
-            agg, f"adds in DOUBLE, and the rows of {attempt.view.name} lie in another order"
+            agg,
+            "adds in DOUBLE, and the rows of {cache} lie in another order",
+            cache=CacheName(attempt.view.name),
         )
     if picks_among_equals(agg) and not _holds_no_zero(attempt, agg.args[0]):
         raise float_not_exact(agg, "shows the first of -0.0 and 0.0, and rows lie in another order")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from matcher.model.expr import Expr, columns
+from matcher.model.message import CacheName, ColumnName, Sql, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
 from matcher.predicates.implication import implies
@@ -34,9 +35,10 @@ def refuse_minus_zero(attempt: PlanAttempt) -> PlanAttempt:
         raise Refused(
             Reason(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                f"a condition on {', '.join(sorted({c.name for c in columns(found)}))} compares "
-                "with -0.0: what Spark finds by that depends on how the table's files are encoded",
+                "a condition on {columns} compares with -0.0: what Spark finds by that depends on "
+                "how the table's files are encoded",
                 "compare with 0.0, which -0.0 is equal to",
+                columns=listed(ColumnName, sorted({c.name for c in columns(found)})),
             )
         )
     return attempt
@@ -96,12 +98,15 @@ def _not_contained(attempt: PlanAttempt, predicate: Expr) -> Reason:
     if column_equality(predicate) is not None:
         return Reason(
             ReasonCode.JOIN_CONDITION_DIFFERS,
-            f"cache {name} keeps only rows with {spell(predicate)}, which the query does not "
-            "ask for",
-            f"remove {spell(predicate)} from the definition of {name}",
+            "cache {cache} keeps only rows with {predicate}, which the query does not ask for",
+            "remove {predicate} from the definition of {cache}",
+            cache=CacheName(name),
+            predicate=Sql(spell(predicate)),
         )
     return Reason(
         ReasonCode.PREDICATE_NOT_CONTAINED,
-        f"cache {name} keeps only rows with {spell(predicate)}, but the query needs others too",
-        f"widen or remove the predicate {spell(predicate)} of {name}",
+        "cache {cache} keeps only rows with {predicate}, but the query needs others too",
+        "widen or remove the predicate {predicate} of {cache}",
+        cache=CacheName(name),
+        predicate=Sql(spell(predicate)),
     )

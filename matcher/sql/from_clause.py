@@ -15,9 +15,10 @@ from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Col, Expr, conjuncts, transform
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
+from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.outer_joins import declared, moved_join, null_supplied
 from matcher.sql.expressions.expr import ExprBuilder
@@ -119,11 +120,11 @@ class FromClause:
         for _ in select.args.get("laterals") or ():
             self._open("LATERAL VIEW", ())
 
-    def _refuse(self, code: ReasonCode, detail: str) -> None:
-        self.reasons.append(not_taken(code, detail))
+    def _refuse(self, code: ReasonCode, template: str, /, **args: Arg) -> None:
+        self.reasons.append(not_taken(code, template, **args))
 
     def _open(self, what: str, qualifier: tuple[str, ...]) -> None:
-        self._refuse(ReasonCode.UNSUPPORTED_RELATION, f"{what} in FROM")
+        self._refuse(ReasonCode.UNSUPPORTED_RELATION, "{what} in FROM", what=Word(what))
         self.scope.sources.append(Source(qualifier, (), open=True))
 
     # -- items ------------------------------------------------------------------------------------
@@ -153,7 +154,12 @@ class FromClause:
         alias = _alias(node)
         for key, what in _TABLE_EXTRAS.items():
             if node.args.get(key):
-                self._refuse(ReasonCode.UNSUPPORTED_RELATION, f"{what} on {'.'.join(parts)}")
+                self._refuse(
+                    ReasonCode.UNSUPPORTED_RELATION,
+                    "{what} on {name}",
+                    what=Word(what),
+                    name=ColumnName(".".join(parts)),
+                )
                 if key in ("pivots", "laterals", "changes", "rows_from"):
                     self.scope.sources.append(Source((alias or parts[-1],), (), open=True))
                     return
@@ -206,7 +212,12 @@ class FromClause:
         if built.reasons and built.why == "":
             self.reasons += built.reasons
         else:
-            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{label} {built.why or 'is not plain'}")
+            self._refuse(
+                ReasonCode.UNSUPPORTED_OPERATOR,
+                "{label} {why}",
+                label=Word(label),
+                why=Word(built.why or "is not plain"),
+            )
         if built.outputs is None:
             self.scope.sources.append(Source(qualifier, (), open=True))
             return
@@ -222,7 +233,7 @@ class FromClause:
         near = self.queries.schema.similar(parts[-1])
         hint = f"; did you mean {near}?" if near else did_you_mean(parts[-1], list(self.ctes))
         return SqlInputError(
-            "TABLE_NOT_FOUND",
+            InputCode.TABLE_NOT_FOUND,
             f"table {'.'.join(parts)} is not declared in the schema{at(line, col)}{hint}",
             line,
             col,
@@ -235,7 +246,7 @@ class FromClause:
         words = [str(join.args.get(k) or "").upper() for k in ("method", "side", "kind")]
         kind = " ".join(w for w in words if w and w != "OUTER")
         if kind not in _INNER and kind not in _OUTER:
-            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{kind} JOIN")
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "{kind} JOIN", kind=Word(kind))
         before = self._here()
         self._item(join.this)
         between = self._here()
@@ -331,7 +342,7 @@ class FromClause:
         self.predicates += conjuncts(builder.predicate(condition))
 
     def _using(self, names: list[str], kind: str, start: int, left: int) -> list[tuple[str, Expr]]:
-        using = Using(self.scope, kind, start, left, self.queries.settings, self._refuse)
+        using = Using(self.scope, kind, start, left, self.queries.settings, self.reasons.append)
         merged = using.merge(names)
         self.predicates += using.equalities
         return merged
@@ -345,7 +356,7 @@ class FromClause:
         try:
             step()
         except NotSupported as error:
-            self._refuse(ReasonCode(error.code), str(error))
+            self.reasons.append(error.reason)
 
 
 def moved(expr: Expr, shift: int) -> Expr:
@@ -387,7 +398,7 @@ def _renamed(
         return columns
     if len(names) != len(columns):
         raise SqlInputError(
-            "COLUMN_COUNT_DIFFERS",
+            InputCode.COLUMN_COUNT_DIFFERS,
             f"{label} has {len(columns)} columns, and {len(names)} names are given for them",
         )
     return tuple(ScopeColumn(n, c.expr) for n, c in zip(names, columns, strict=True))

@@ -15,6 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import Expr
+from matcher.model.message import Number
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.scope import unsupported
 
@@ -85,7 +86,11 @@ def _sets(node: exp.Expr, key: Key, keys: list[Expr]) -> Sets:
         return found
     items = [_members(item, key, keys) for item in node.expressions]
     if len(items) > 12 and isinstance(node, exp.Cube):
-        raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, f"CUBE over {len(items)} columns")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_OPERATOR,
+            "CUBE over {number} columns",
+            number=Number(len(items)),
+        )
     return _cube(items) if isinstance(node, exp.Cube) else _rollup(items)
 
 
@@ -122,7 +127,11 @@ def _cross(factors: list[Sets]) -> Sets:
     for factor in factors:
         total *= len(factor)
     if total > _MAX_SETS:
-        raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, f"{total} grouping sets in one GROUP BY")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_OPERATOR,
+            "{number} grouping sets in one GROUP BY",
+            number=Number(total),
+        )
     return [tuple(e for part in chosen for e in part) for chosen in product(*factors)]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from matcher.model.errors import SqlInputError
+from matcher.model.errors import InputCode, SqlInputError
 from matcher.sql.parse import parse_statements
 from matcher.sql.schema import syntax_error
 
@@ -26,20 +26,25 @@ def parse_one_query(text: str) -> exp.Expr:
         statements = parse_statements(text)
     except (SqlglotError, RecursionError) as error:
         if isinstance(error, RecursionError):
-            raise SqlInputError("SYNTAX_ERROR", "the query is nested too deeply to read") from error
+            raise SqlInputError(
+                InputCode.SYNTAX_ERROR, "the query is nested too deeply to read"
+            ) from error
         wrong = syntax_error(error, "the query")
         meant = _meant(text)
         if not meant:
             raise wrong from error
-        raise SqlInputError(wrong.code, f"{wrong}{meant}", wrong.line, wrong.col) from error
+        raise SqlInputError(
+            InputCode(wrong.code), f"{wrong}{meant}", wrong.line, wrong.col
+        ) from error
     statements = [s for s in statements if not isinstance(s, exp.Semicolon)]
     if len(statements) != 1:
         raise SqlInputError(
-            "NOT_ONE_QUERY", f"the query holds {len(statements)} statements: give exactly one"
+            InputCode.NOT_ONE_QUERY,
+            f"the query holds {len(statements)} statements: give exactly one",
         )
     root = statements[0]
     if not isinstance(root, (exp.Query, exp.Subquery)):
-        raise SqlInputError("NOT_A_QUERY", _not_a_query(text, root))
+        raise SqlInputError(InputCode.NOT_A_QUERY, _not_a_query(text, root))
     return root
 
 

@@ -19,9 +19,10 @@ from typing import Final
 import sqlglot
 from sqlglot import TokenType, exp
 
-from matcher.model.errors import SqlInputError
+from matcher.model.errors import InputCode, SqlInputError
 from matcher.model.expr import Col
 from matcher.model.ir import Block, Output
+from matcher.model.message import Number, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
 from matcher.render.select import quote
@@ -150,14 +151,21 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     built = builder.query(root, {}, None, "query")
     reasons = [*_whole_text_reasons(text, root)]
     if not built.blocks and not reasons:
-        reasons.append(not_taken(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
+        reasons.append(
+            not_taken(ReasonCode.UNSUPPORTED_OPERATOR, "the query {why}", why=Word(built.why))
+        )
     return TextQuery(document, built.blocks, tuple(reasons))
 
 
 def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
     hints = (h for h in root.find_all(exp.Hint))
     if any(e.name.upper() == HINT for h in hints for e in h.expressions):
-        yield Reason(ReasonCode.HINT, f"the query has the hint {HINT}", "remove the hint")
+        yield Reason(
+            ReasonCode.HINT,
+            "the query has the hint {hint}",
+            "remove the hint",
+            hint=Word(HINT),
+        )
     if "${" in text:
         yield Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION,
@@ -347,7 +355,7 @@ class _Builder:
 
     def _inline(self, view: View, reference: exp.Table) -> Built:
         if view.key in self.views:
-            raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
+            raise SqlInputError(InputCode.VIEW_CYCLE, f"view {view.name} reads itself")
         if _computed_unit(view.text):
             return Built(None, None, "truncates to a computed unit")
         if _is_collated(view.text):
@@ -451,8 +459,15 @@ def _nameless(names: Iterable[str | None], label: str) -> tuple[Reason, ...]:
     number = next((i for i, name in enumerate(names) if name is None), None)
     if number is None:
         return ()
-    detail = f"column {number + 1} of the {label} has no name: Spark makes one up"
-    return (Reason(ReasonCode.OUTPUT_NAME_UNKNOWN, detail, "give the column a name with AS"),)
+    return (
+        Reason(
+            ReasonCode.OUTPUT_NAME_UNKNOWN,
+            "column {number} of the {label} has no name: Spark makes one up",
+            "give the column a name with AS",
+            number=Number(number + 1),
+            label=Word(label),
+        ),
+    )
 
 
 def _with_names(built: Built, names: list[str], label: str) -> Built:
@@ -460,7 +475,7 @@ def _with_names(built: Built, names: list[str], label: str) -> Built:
         return built
     if len(names) != len(built.outputs):
         raise SqlInputError(
-            "COLUMN_COUNT_DIFFERS",
+            InputCode.COLUMN_COUNT_DIFFERS,
             f"{label} has {len(built.outputs)} columns, and {len(names)} names are given for them",
         )
     outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))

@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.model.errors import SqlInputError
+from matcher.model.errors import InputCode, SqlInputError
 from matcher.model.ir import RecordPreservingJoin
 from matcher.sql.expressions.types import UNKNOWN, type_of
 from matcher.sql.parse import parse_tokens
@@ -187,7 +187,7 @@ class _Reader:
                 self._create(statement, source)
             else:
                 raise SqlInputError(
-                    "SCHEMA_STATEMENT_NOT_SUPPORTED",
+                    InputCode.SCHEMA_STATEMENT_NOT_SUPPORTED,
                     f"the schema holds {statement.sql('spark')[:60]!r}: "
                     "only CREATE SCHEMA, CREATE TABLE, CREATE VIEW and USE are read there",
                 )
@@ -204,7 +204,7 @@ class _Reader:
             self._create_view(statement, source)
         else:
             raise SqlInputError(
-                "SCHEMA_STATEMENT_NOT_SUPPORTED",
+                InputCode.SCHEMA_STATEMENT_NOT_SUPPORTED,
                 f"CREATE {kind} is not read in a schema: declare tables with CREATE TABLE",
             )
 
@@ -214,7 +214,7 @@ class _Reader:
             parts = parts[1:]
         if len(parts) > 2:
             raise SqlInputError(
-                "CATALOG_NOT_SUPPORTED",
+                InputCode.CATALOG_NOT_SUPPORTED,
                 f"{'.'.join(parts)} is in another catalog: name it as schema.table",
             )
         if temporary and len(parts) == 1:
@@ -222,7 +222,7 @@ class _Reader:
         schema = parts[0] if len(parts) == 2 else self.current
         if schema.lower() not in self.schemas:
             raise SqlInputError(
-                "SCHEMA_NOT_FOUND",
+                InputCode.SCHEMA_NOT_FOUND,
                 f"schema {schema} of {'.'.join(parts)} is not declared: "
                 f"put CREATE SCHEMA {schema} before it",
             )
@@ -239,14 +239,14 @@ class _Reader:
         if statement.args.get("exists"):
             return True
         raise SqlInputError(
-            "TABLE_ALREADY_EXISTS", f"{name} is declared twice: remove one of the two"
+            InputCode.TABLE_ALREADY_EXISTS, f"{name} is declared twice: remove one of the two"
         )
 
     def _create_table(self, statement: exp.Create) -> None:
         head = statement.this
         if not isinstance(head, exp.Schema) or statement.args.get("expression") is not None:
             raise SqlInputError(
-                "COLUMNS_MISSING",
+                InputCode.COLUMNS_MISSING,
                 f"CREATE TABLE {head.sql('spark')[:60]} lists no columns: list each with its type",
             )
         key, name = self._name(head.this)
@@ -267,7 +267,7 @@ class _Reader:
             return
         query = statement.args.get("expression")
         if query is None:
-            raise SqlInputError("VIEW_WITHOUT_QUERY", f"view {name} has no query")
+            raise SqlInputError(InputCode.VIEW_WITHOUT_QUERY, f"view {name} has no query")
         self.views[key] = View(key, name, _query_text(source), names, self.current)
 
 
@@ -309,12 +309,14 @@ def syntax_error(error: SqlglotError, what: str) -> SqlInputError:
     """
     found = getattr(error, "errors", None)
     if not found:
-        return SqlInputError("SYNTAX_ERROR", f"{what} does not parse: {str(error).splitlines()[0]}")
+        return SqlInputError(
+            InputCode.SYNTAX_ERROR, f"{what} does not parse: {str(error).splitlines()[0]}"
+        )
     first = found[0]
     line, col = first.get("line"), first.get("col")
     token = first.get("highlight") or ""
     return SqlInputError(
-        "SYNTAX_ERROR",
+        InputCode.SYNTAX_ERROR,
         f"{what} does not parse at '{token}' (line {line}, column {col}): {_plain(first)}",
         line,
         col,
@@ -339,7 +341,9 @@ class _Head:
 
     def add_column(self, item: exp.ColumnDef | exp.Identifier) -> None:
         if item.args.get("kind") is None:
-            raise SqlInputError("TYPE_MISSING", f"column {item.name} of {self.name} has no type")
+            raise SqlInputError(
+                InputCode.TYPE_MISSING, f"column {item.name} of {self.name} has no type"
+            )
         not_null = False
         # equal there is not the same: no expression may use it
         type_ = UNKNOWN if _is_collated(item) else type_of(item.args["kind"])
@@ -422,12 +426,12 @@ def _check_columns(name: str, columns: list[Column], used: list[str]) -> None:
     for column in columns:
         if column.name.lower() in known:
             raise SqlInputError(
-                "DUPLICATE_COLUMN", f"table {name} declares column {column.name} twice"
+                InputCode.DUPLICATE_COLUMN, f"table {name} declares column {column.name} twice"
             )
         known.add(column.name.lower())
     for column_name in used:
         if column_name.lower() not in known:
             raise SqlInputError(
-                "COLUMN_NOT_FOUND",
+                InputCode.COLUMN_NOT_FOUND,
                 f"a key of table {name} names column {column_name}, which the table does not have",
             )

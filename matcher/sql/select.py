@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import (
     Agg,
     Call,
@@ -27,6 +27,7 @@ from matcher.model.expr import (
     walk,
 )
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
+from matcher.model.message import Arg, ColumnName, Sql, Word
 from matcher.model.numbers import whole_number
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.tree_size import TreeSize
@@ -93,7 +94,11 @@ class SelectReader:
         for key, value in self.select.args.items():
             if value and key not in _KNOWN_CLAUSES:
                 word = key.rstrip("_").replace("_", " ").upper()
-                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"clause {word}")
+                self._refuse(
+                    ReasonCode.UNSUPPORTED_OPERATOR,
+                    "clause {clause}",
+                    clause=Word(word),
+                )
         relations, outer, predicates = clause.relations[:], clause.outer[:], clause.predicates[:]
         for part in self._read_where(clause, relations):
             if isinstance(part, OuterJoin):
@@ -135,8 +140,8 @@ class SelectReader:
         found = merged(checked, groups[1], groups[0]) if checked is not None else None
         return None if found is None else self._try(lambda: simplified(found))
 
-    def _refuse(self, code: ReasonCode, detail: str) -> None:
-        self.reasons.append(not_taken(code, detail))
+    def _refuse(self, code: ReasonCode, template: str, /, **args: Arg) -> None:
+        self.reasons.append(not_taken(code, template, **args))
 
     def _try(self, step: Callable[[], T]) -> T | None:
         try:
@@ -145,7 +150,7 @@ class SelectReader:
                 self.size.add(found)  # before anything walks it
             return found
         except NotSupported as error:
-            self._refuse(ReasonCode(error.code), str(error))
+            self.reasons.append(error.reason)
             return None
 
     # -- WHERE ------------------------------------------------------------------------------------
@@ -188,7 +193,9 @@ class SelectReader:
     def _star(self, node: exp.Expr) -> None:
         star = node if isinstance(node, exp.Star) else node.this
         if any(v for k, v in star.args.items() if k != "except_"):
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark"))
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, "{sql}", sql=Sql(node.sql("spark"))
+            )
         qualifier = parts_of(node)[:-1] if isinstance(node, exp.Column) else ()
         dropped = {c.name.lower() for c in star.args.get("except_") or ()}
         for column in self.scope.star(qualifier):
@@ -208,7 +215,9 @@ class SelectReader:
             return None
         if any(f != found[0] for f in found[1:]):
             raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} names two columns of the SELECT"
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "{name} names two columns of the SELECT",
+                name=ColumnName(name),
             )
         expr = field_of(found[0], fields)
         if expr is None:
@@ -253,7 +262,7 @@ class SelectReader:
         number = whole_number(node.name)
         if number is None or not 1 <= number <= len(self.items):
             raise SqlInputError(
-                "POSITION_OUT_OF_RANGE",
+                InputCode.POSITION_OUT_OF_RANGE,
                 f"{clause} {node.name[:20]}: the SELECT has {len(self.items)} columns",
             )
         return self.items[number - 1].expr
@@ -285,7 +294,8 @@ class SelectReader:
             if (having or inside) and usable:
                 raise unsupported(
                     ReasonCode.UNSUPPORTED_EXPRESSION,
-                    f"{node.name} is a column and an alias: put the table's name before it",
+                    "{column} is a column and an alias: put the table's name before it",
+                    column=ColumnName(node.name),
                 )
             return alias
 
@@ -297,7 +307,8 @@ class SelectReader:
         if self.scope.has(*parts) and self.scope.resolve(node) != alias:
             raise unsupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                f"{'.'.join(parts)} is of a column and of an alias: give the alias another name",
+                "{name} is of a column and of an alias: give the alias another name",
+                name=ColumnName(".".join(parts)),
             )
         return alias
 
@@ -359,7 +370,11 @@ class SelectReader:
             expr = self._try(lambda: ExprBuilder(Scope(""), self.settings).build(value))
         if isinstance(expr, Lit) and isinstance(expr.value, int) and expr.value >= 0:
             return expr.value
-        self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{key.upper()} that is not a whole number")
+        self._refuse(
+            ReasonCode.UNSUPPORTED_OPERATOR,
+            "{clause} that is not a whole number",
+            clause=Word(key.upper()),
+        )
         return None
 
     # -- checks -----------------------------------------------------------------------------------
@@ -388,7 +403,7 @@ class SelectReader:
             for left in _uncovered(expr, keys):
                 if isinstance(left, Col):
                     raise SqlInputError(
-                        "MISSING_AGGREGATION",
+                        InputCode.MISSING_AGGREGATION,
                         f"column {left.name} is neither in GROUP BY nor inside an aggregate: "
                         "add it to GROUP BY, or aggregate it",
                     )

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from matcher.model.expr import Expr, columns, conjuncts
 from matcher.model.ir import OuterJoin, Relation
+from matcher.model.message import Arg, Message, Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
 from matcher.normalize.in_subqueries import equal_to
@@ -85,9 +86,14 @@ def as_join(
     inner = FromClause(clause.queries, clause.ctes, scope, relations)
     inner.read(test.select)
     if inner.reasons:
-        raise unsupported(inner.reasons[0].code, f"{inner.reasons[0].detail}, in {test.word}")
+        raise unsupported(
+            inner.reasons[0].code,
+            "{why}, in {test}",
+            why=inner.reasons[0].fault,
+            test=Word(test.word),
+        )
     if inner.outer:
-        raise _refused(f"{test.word} of tables that are outer joined")
+        raise _refused(test, "of tables that are outer joined")
     on = list(inner.predicates)
     builder = ExprBuilder(scope, settings)
     for item in test.select.expressions:
@@ -99,14 +105,19 @@ def as_join(
     if test.values is not None:
         on += _equalities(test, clause.scope, builder, first)
     elif not any(c.rel < first for part in on for c in columns(part)):
-        raise _refused(f"{test.word} that does not refer to the query around it")
+        raise _refused(test, "that does not refer to the query around it")
     outer_tables = range(first, len(relations))
     own = declared((c.expr for source in scope.sources for c in source.columns), outer_tables)
     return OuterJoin("anti" if test.negated else "semi", tuple(outer_tables), tuple(on), own)
 
 
-def _refused(detail: str) -> Exception:
-    return unsupported(ReasonCode.UNSUPPORTED_OPERATOR, detail)
+def _refused(test: SubqueryTest, template: str, /, **args: Arg) -> Exception:
+    return unsupported(
+        ReasonCode.UNSUPPORTED_OPERATOR,
+        "{test} {what}",
+        test=Word(test.word),
+        what=Message(template, **args),
+    )
 
 
 def _check_plain(test: SubqueryTest) -> None:
@@ -114,14 +125,14 @@ def _check_plain(test: SubqueryTest) -> None:
     beyond = [k for k, v in select.args.items() if v and k not in _PLAIN]
     if beyond:
         word = beyond[0].rstrip("_").replace("_", " ").upper()
-        raise _refused(f"{test.word} with {word}")
+        raise _refused(test, "with {clause}", clause=Word(word))
     distinct, group = select.args.get("distinct"), select.args.get("group")
     if distinct is not None and distinct.args.get("on") is not None:
-        raise _refused(f"{test.word} with DISTINCT ON")
+        raise _refused(test, "with DISTINCT ON")
     if group is not None and (group.find(*_SETS) or group.args.get("all")):
-        raise _refused(f"{test.word} with GROUPING SETS or ALL")
+        raise _refused(test, "with GROUPING SETS or ALL")
     if any(is_aggregate(node) for item in select.expressions for node in item.walk()):
-        raise _refused(f"{test.word} that aggregates")
+        raise _refused(test, "that aggregates")
 
 
 def _is_star(item: exp.Expr) -> bool:
@@ -133,12 +144,12 @@ def _equalities(test: SubqueryTest, around: Scope, builder: ExprBuilder, first: 
     right: list[Expr] = []
     for item in test.select.expressions:
         if _is_star(item):
-            raise _refused(f"{test.word} of *")
+            raise _refused(test, "of *")
         right.append(builder.build(item))
     if len(left) != len(right):
-        raise _refused(f"{test.word} of another number of columns")
+        raise _refused(test, "of another number of columns")
     if any(c.rel < first for found in right for c in columns(found)):
-        raise _refused(f"{test.word} of what the query around it gives")
+        raise _refused(test, "of what the query around it gives")
     pairs = [_aligned(pair, builder.settings) for pair in zip(left, right, strict=True)]
     return equal_to([value for value, _ in pairs], [found for _, found in pairs], test.negated)
 
@@ -154,5 +165,8 @@ def _aligned(pair: tuple[Expr, Expr], settings: TextSettings) -> tuple[Expr, Exp
         wide = max(left.type, right.type, key=lambda name: INTEGRAL[name])
         return cast_to(left, wide, settings), cast_to(right, wide, settings)
     raise unsupported(
-        ReasonCode.UNSUPPORTED_EXPRESSION, f"IN (subquery) of {right.type} for {left.type}"
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "IN (subquery) of {other} for {type}",
+        other=Word(right.type),
+        type=Word(left.type),
     )

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Call, Expr
-from matcher.model.reasons import ReasonCode
+from matcher.model.message import ColumnName, Word
+from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.outer_joins import null_supplied
 from matcher.sql.expressions.coerce import compare
 from matcher.sql.expressions.scope import Scope
@@ -30,7 +31,7 @@ class Using:
     start: int
     left: int
     settings: TextSettings
-    refuse: Callable[[ReasonCode, str], None]
+    refuse: Callable[[Reason], None]
     equalities: list[Expr] = field(default_factory=list)
 
     def merge(self, names: list[str]) -> list[tuple[str, Expr]]:
@@ -69,19 +70,25 @@ class Using:
             if self.kind == "FULL":
                 shown = self._either(name, own, other)
         except NotSupported as error:
-            self.refuse(ReasonCode(error.code), str(error))
+            self.refuse(error.reason)
             return None
         except SqlInputError as error:
-            if error.code != "AMBIGUOUS_COLUMN":
+            if error.code != InputCode.AMBIGUOUS_COLUMN:
                 raise
             # after a comma Spark looks at the nearest table alone; the tree has no commas
-            self.refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"USING ({name}) over several tables")
+            what = "USING ({name}) over several tables"
+            self.refuse(not_taken(ReasonCode.UNSUPPORTED_OPERATOR, what, name=ColumnName(name)))
             return None
         self.equalities.append(equal)
         return shown
 
     def _either(self, name: str, own: Expr, other: Expr) -> Expr:
         if own.type != other.type:
-            what = f"FULL JOIN … USING ({name}) of {own.type} and {other.type}"
-            raise NotSupported(ReasonCode.UNSUPPORTED_EXPRESSION.value, what)
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "FULL JOIN … USING ({name}) of {type} and {other}",
+                name=ColumnName(name),
+                type=Word(own.type),
+                other=Word(other.type),
+            )
         return Call("coalesce", (null_supplied(own), null_supplied(other)), own.type)

@@ -40,9 +40,9 @@ def test_on_a_service(url, tmp_path):
     code, out, err = explain(SQL, "--server", url, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert found["hit"] and found["caches"] == ["valid_0"] and "VERSION" in found["rewritten_sql"]
+    assert found["hit"] and found["caches"] == ["valid_0"] and "VERSION" in found["rewrittenSql"]
     assert found["candidates"][0]["outcome"] == "chosen"
-    assert found["candidates"][0]["grouping_set"] is None
+    assert found["candidates"][0]["groupingSet"] is None
     assert json.loads(explain("-", "--server", url, "-o", "json", input=SQL)[1]) == found
     (tmp_path / "q.sql").write_text(SQL)
     code, out, _ = explain("--query", str(tmp_path / "q.sql"), "--server", url)
@@ -64,7 +64,7 @@ def test_what_is_wrong_with_a_query_is_said(url):
 
 def test_the_sql_can_be_copied(url):
     """Each line whole: not cropped, not folded and not padded, however long."""
-    wanted = json.loads(explain(SQL, "--server", url, "--json")[1])["rewritten_sql"]
+    wanted = json.loads(explain(SQL, "--server", url, "--json")[1])["rewrittenSql"]
     assert max(map(len, wanted.splitlines())) > 80
     out = explain(SQL, "--server", url, env={"COLUMNS": "40"})[1]
     assert out.endswith(f"\n\n{wanted}\n")

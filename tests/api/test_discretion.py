@@ -10,9 +10,17 @@ from typer.testing import CliRunner
 
 from cachemgr.cli import main
 from cachemgr.metastore.accounts import RunAccount
-from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
+from cachemgr.metastore.records import (
+    REASON_PARTS,
+    JoinRecord,
+    JoinSide,
+    Publication,
+    SnapshotTableRecord,
+)
 from cachemgr.roles import Role
 from cachemgr.vocabulary import JoinState
+from matcher.model.message import Count, Message, TableName, Value, Word, literal
+from matcher.model.message_codec import message_data
 
 # so long that no time and no id holds them by chance
 ROWS, BYTES, VALUE = 471_108_151_923, 998_877_665_544, "N10156"
@@ -20,12 +28,24 @@ PLAN = {"relations": [["file:/pay", "hr.pay"]]}
 JOIN = "CREATE RECORD PRESERVING JOIN j AS a INNER JOIN hr.pay ON a.k = pay.k PRESERVES a"
 
 
-def published(store, cache):
-    moved = f"hr.pay moved from version 1 to 2: 1 commit appended {ROWS} rows in {ROWS} files"
-    run = store.refreshes.start(
-        cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=moved
+def published(store, cache, *, by_text=False):
+    moved = Message(
+        "{table} moved: 1 commit appended {rows} in {files}, {least} to {most} of {name}",
+        table=TableName("hr.pay"),
+        rows=Count(ROWS, "row"),
+        files=Count(ROWS, "file"),
+        least=Count(BYTES),
+        most=Count(ROWS / 7, form=",.1f"),
+        name=Word("all") if by_text else Value(VALUE),
     )
-    detail = f"hr.pay: 1 commit removed {ROWS} rows"
+    run = store.refreshes.start(
+        cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=str(moved)
+    )
+    facts = {} if by_text else {REASON_PARTS: message_data(moved)}
+    store.refreshes.update(run.id, run.fencing_token, facts=facts)
+    detail = Message("hr.pay: 1 commit removed {rows}", rows=Count(ROWS, "row"))
+    if by_text:
+        detail = literal(str(detail))
     counts = {"changed_rows": ROWS, "rows_written": ROWS, "bytes_written": BYTES}
     account = RunAccount("FULL", "ROWS_REMOVED", detail, "append only", BYTES, BYTES, **counts)
     table = SnapshotTableRecord("hr.pay", "file:/pay", "id-pay", 1)
@@ -58,16 +78,19 @@ def told(client, run, failed) -> str:
     return "\n".join(texts)
 
 
+@pytest.mark.parametrize("by_text", [False, True], ids=["in parts", "by an earlier release"])
 @pytest.mark.parametrize("role", list(Role))
-def test_neither_values_nor_counts_without_a_grant(store, new_cache, client_of, role: Role):
+def test_neither_values_nor_counts_without_a_grant(
+    store, new_cache, client_of, role: Role, by_text: bool
+):
     cache = new_cache("pay", plan=PLAN)
-    run, failed = published(store, cache)
+    run, failed = published(store, cache, by_text=by_text)
     client = client_of(role, "ann")
     client.role = role
     assert str(ROWS) in told(client, run, failed)
     store.tables.restrict("hr.pay", "file:/pay", "id-pay", by="root")
     without = told(client, run, failed)
-    for secret in (str(ROWS), str(BYTES), VALUE):
+    for secret in (str(ROWS), str(BYTES), VALUE, f"{ROWS / 7:,.1f}"):
         assert secret not in without
     assert "[CAST_INVALID_INPUT] the refresh failed" in without
     store.grants.add(cache.id, "ann")

@@ -10,10 +10,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.metastore.accounts import RunAccount
 from cachemgr.metastore.records import Publication
+from matcher.model.message import NOTHING, Message
 
-REMOVED = RunAccount("FULL", "ROWS_REMOVED", "sales: 1 commit removed 3 rows", "append only")
-TWICE = RunAccount("FULL", "SEVERAL_TABLES", "a, b changed", "refresh after each load")
-APPENDED = RunAccount("PARTIALS", None, "", "", 10, 100, 5, 50, 5, 60)
+REMOVED = RunAccount(
+    "FULL", "ROWS_REMOVED", Message("sales: 1 commit removed 3 rows"), "append only"
+)
+TWICE = RunAccount("FULL", "SEVERAL_TABLES", Message("a, b changed"), "refresh after each load")
+APPENDED = RunAccount("PARTIALS", None, NOTHING, "", 10, 100, 5, 50, 5, 60)
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def test_a_failed_run_keeps_its_way_and_is_tried_again_as_it_was_asked_for(clien
 
 
 def test_the_list_and_the_cure_of_the_most_frequent_code(run, refreshed):
-    refreshed(RunAccount("FULL", "NEVER_REFRESHED", "it was never refreshed"))
+    refreshed(RunAccount("FULL", "NEVER_REFRESHED", Message("it was never refreshed")))
     for account in (REMOVED, TWICE, APPENDED, REMOVED):
         refreshed(account)
     code, out, err = run("cache", "why-full", "cube")
@@ -81,7 +84,7 @@ def test_the_list_and_the_cure_of_the_most_frequent_code(run, refreshed):
 
 def test_it_says_plainly_that_all_is_well(run, refreshed):
     assert "it was never refreshed" in run("cache", "why-full", "cube")[2]
-    refreshed(RunAccount("FULL", "NEVER_REFRESHED", "never"))
+    refreshed(RunAccount("FULL", "NEVER_REFRESHED", Message("never")))
     refreshed(APPENDED)
     refreshed(APPENDED)
     code, out, err = run("cache", "why-full", "cube", "--limit", "2")
@@ -91,7 +94,7 @@ def test_it_says_plainly_that_all_is_well(run, refreshed):
 
 
 def test_one_that_was_to_be_incremental_only_is_told_of(run, refreshed):
-    refused = RunAccount(None, "TOP_K", "its first 3 rows", "leave LIMIT out")
+    refused = RunAccount(None, "TOP_K", Message("its first 3 rows"), "leave LIMIT out")
     refreshed(refused, fails="[NOT_INCREMENTAL] no")
     out = run("cache", "why-full", "cube")[1]
     assert "FAILED" in out and "TOP_K" in out

@@ -45,14 +45,14 @@ def test_json(files: list[str]) -> None:
     assert run.exit_code == 0, run.output
     result = json.loads(run.stdout)
     assert result.keys() == {*Explanation(hit=True).as_data(), "stored"}
-    assert result["version"] == 1 and result["grouping_set"] is None
+    assert result["version"] == 2 and result["groupingSet"] is None
     assert result["hit"] is True and result["caches"] == ["by_day"]
-    assert "FROM `by_day`" in result["rewritten_sql"]
+    assert "FROM `by_day`" in result["rewrittenSql"]
     outcomes = {c["cache"]: c["outcome"] for c in result["candidates"]}
     assert outcomes == {"by_day": "chosen", "off": "refused"}
     (off,) = [c for c in result["candidates"] if c["cache"] == "off"]
     assert [set(r) for r in off["reasons"]] == [{"code", "detail", "suggestion"}]
-    assert off["reasons"][0]["code"] == "CACHE_DISABLED" and off["grouping_set"] is None
+    assert off["reasons"][0]["code"] == "CACHE_DISABLED" and off["groupingSet"] is None
     assert set(result["stored"]) == {"by_day", "off"}
     assert "`__rows`" in result["stored"]["off"]
 
@@ -68,7 +68,7 @@ def test_a_miss_is_no_error(files: list[str], tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["explain", *files, "--json"])
     assert run.exit_code == 0
     result = json.loads(run.stdout)
-    assert result["hit"] is False and result["rewritten_sql"] is None
+    assert result["hit"] is False and result["rewrittenSql"] is None
     codes = {c["cache"]: c["reasons"][0]["code"] for c in result["candidates"]}
     assert codes == {"by_day": "NON_DETERMINISTIC", "off": "CACHE_DISABLED"}
 

@@ -153,15 +153,16 @@ def test_a_feed_is_read_commit_by_commit():
 
 
 def test_what_is_said_of_it():
-    assert judge([commit(1, "a"), commit(2, "b")], ID).detail == (
-        "2 commits appended 20 rows in 2 files"
-    )
-    assert judge([same_rows(1, "g", "o")], ID).detail == "1 commit without data change"
-    assert judge([commit(1, "o:v", "o")], ID).detail == (
+    def said(*commits):
+        return str(judge(commits, ID).detail)
+
+    assert said(commit(1, "a"), commit(2, "b")) == ("2 commits appended 20 rows in 2 files")
+    assert said(same_rows(1, "g", "o")) == "1 commit without data change"
+    assert said(commit(1, "o:v", "o")) == (
         "1 commit changed rows: those of 1 file went, those of 1 file came"
     )
     unsaid = BaseCommit(1, "i", 1, added=(FileAction(file("a", rows=None), True),))
-    assert judge([unsaid], ID).detail == "1 commit appended rows in 1 file"
+    assert said(unsaid) == "1 commit appended rows in 1 file"
     assert judge([unsaid], ID).rows_added is None
 
 

@@ -209,7 +209,7 @@ def test_a_table_whose_commits_a_catalog_manages_from_now_on(lab):
     lab.miss(TOTALS, "UNSUPPORTED_RELATION")
     assert set(door.codes(TOTALS)) == {"FRESHNESS_UNKNOWN"}
     for statement, code in (
-        ("REFRESH RELATIONAL CACHE strict", "BASE_TABLE_UNREADABLE"),
+        ("REFRESH RELATIONAL CACHE strict", "TABLE_UNREADABLE"),
         ("CREATE RELATIONAL CACHE c AS SELECT id FROM sales", "CATALOG_MANAGED_TABLE"),
         (JOIN, "CATALOG_MANAGED_TABLE"),
     ):

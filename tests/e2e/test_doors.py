@@ -315,7 +315,7 @@ def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
         with pytest.raises(DefinitionError, match="PLACE_NOT_WRITABLE"):
             lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
     for place in ("relative/x", "http://127.0.0.1:9/x", "nosuch://x/y", "s3a://bucket/x"):
-        with pytest.raises(DefinitionError, match=r"PLACE_NOT_SUPPORTED|TABLE_NOT_READABLE"):
+        with pytest.raises(DefinitionError, match=r"PLACE_NOT_SUPPORTED|TABLE_UNREADABLE"):
             lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
     with open_metastore(lab.url) as store:
         assert store.caches.named(lab.schema, "c") is None

@@ -293,7 +293,7 @@ def test_no_text_is_rewritten_by_rest_or_cli(place: Place, lab: Lab, case: str) 
     until(lambda: _rewritten(place, lab, "friend", "narrow")["hit"], 10, "the caches are known")
     for found in (_rewritten(place, lab, token, cache), _explained(place, lab, token, cache)):
         assert not found["hit"] and code in {r["code"] for r in found["reasons"]}, found
-        assert found.get("sql", found.get("rewritten_sql")) is None
+        assert found.get("sql", found.get("rewrittenSql")) is None
 
 
 @pytest.mark.spark

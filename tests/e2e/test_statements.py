@@ -176,7 +176,7 @@ def test_explain_rewrite_in_words_and_as_json(lab):
     assert "SELECT" in found["rewritten SQL"][0] and found["compensation"]
     told = lab.sql("EXPLAIN REWRITE FORMAT JSON SELECT region, MAX(amt) FROM sales GROUP BY region")
     data = json.loads(told[0][0])
-    assert data["hit"] is False and data["rewritten_sql"] is None
+    assert data["hit"] is False and data["rewrittenSql"] is None
     codes = {r["code"] for c in data["candidates"] for r in c["reasons"]}
     assert "AGG_NOT_DERIVABLE" in codes
     assert {c["outcome"] for c in data["candidates"]} == {"refused"}
@@ -213,7 +213,7 @@ def test_explain_rewrite_says_that_an_answer_is_of_an_earlier_moment(lab):
     (told,) = items(lab.sql(f"EXPLAIN REWRITE {SUMS}"))["behind its tables"]
     assert f"sales at version {read})" in told and "MAX STALENESS of 3600 s" in told
     (data,) = json.loads(lab.sql(f"EXPLAIN REWRITE FORMAT JSON {SUMS}")[0][0])["behind"]
-    assert data["max_staleness_seconds"] == 3600 and data["detail"] == told
+    assert data["maxStalenessSeconds"] == 3600 and data["detail"] == told
 
 
 def test_explain_refresh_shows_the_stages_and_does_nothing(lab):

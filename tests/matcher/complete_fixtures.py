@@ -14,7 +14,7 @@ def main() -> None:
         results = {}
         for case in load(path):
             found = offline.explain(case.schema, case.caches, case.query, case.conf)
-            results[case.title] = found["rewritten_sql"] or case.query
+            results[case.title] = found["rewrittenSql"] or case.query
         complete(path, results)
 
 

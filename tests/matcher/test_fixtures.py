@@ -36,7 +36,7 @@ def test_decision_and_sql(case: Case) -> None:
     result = offline.explain_query(workspace, case.query)
     reasons = [r for c in result["candidates"] for r in c["reasons"]]
     if case.reasons:
-        assert not result["hit"], result["rewritten_sql"]
+        assert not result["hit"], result["rewrittenSql"]
         codes = {r["code"] for r in reasons}
         assert set(case.reasons) <= codes, reasons
         for fragment in case.all("message"):
@@ -48,7 +48,7 @@ def test_decision_and_sql(case: Case) -> None:
     steps = {step for rewrite in answer.rewrites for step in rewrite.steps}
     wanted = set(case.rules) - {"none"}
     assert wanted <= steps and ("none" not in case.rules or not steps), steps
-    assert words(result["rewritten_sql"]) == words(case.expected)
+    assert words(result["rewrittenSql"]) == words(case.expected)
 
 
 @pytest.mark.parametrize("case", INVALID, ids=ids)
@@ -91,5 +91,5 @@ def test_rows_names_and_types(case: Case, proofs: Executed) -> None:
     result = offline.explain(case.schema, case.caches, case.query, case.conf)
     assert result["hit"]
     stored = list(result["stored"].items())
-    inputs = case_inputs(case, rewritten=result["rewritten_sql"], stored=stored)
+    inputs = case_inputs(case, rewritten=result["rewrittenSql"], stored=stored)
     proofs.outcome(spark_cases.same_rows, inputs, "case_tables")

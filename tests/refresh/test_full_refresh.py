@@ -376,7 +376,7 @@ def test_lost_and_changed_columns(star: Star) -> None:
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
-        (ErrorCode.TABLE_NOT_READABLE, ErrorCode.TABLE_NOT_READABLE),
+        (ErrorCode.TABLE_UNREADABLE, ErrorCode.TABLE_UNREADABLE),
         (ErrorCode.SYNTAX_ERROR, ErrorCode.DEFINITION_BROKEN),
     ],
 )

@@ -25,7 +25,7 @@ def check(
 
 
 def text(found: JoinCheck) -> str:
-    return found.message("j", "sales", "shops", KEYS)
+    return str(found.message("j", "sales", "shops", KEYS))
 
 
 def test_a_join_that_holds(star: Star) -> None:

@@ -25,6 +25,7 @@ from matcher.model.ir import (
     Relation,
     StoredColumn,
 )
+from matcher.model.message import Message
 
 PLAN = CachePlan(
     name="c",
@@ -78,9 +79,9 @@ def test_first_refresh_creates_the_table() -> None:
         "Measure",
         "Publish",
     ]
-    assert plan.mode == "FULL" and "never refreshed" in plan.reason
+    assert plan.mode == "FULL" and "never refreshed" in str(plan.reason)
     rows = plan.describe()
-    assert rows[0][1:] == ("FULL", plan.reason) and rows[2][2] == "create the Delta table"
+    assert rows[0][1:] == ("FULL", str(plan.reason)) and rows[2][2] == "create the Delta table"
 
 
 def test_joins_are_validated_before_the_write() -> None:
@@ -103,7 +104,7 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
     above = Head(9, {"refresh_id": "r9", "kind": "FULL", "parent_version": 8, "spec": "spec"})
     lost = replace(BASE, tables=(TABLE,), damage="its file f is gone", head=above, adoptable="r9")
     plan = plan_refresh(lost)
-    assert plan.mode == "FULL" and "its file f is gone" in plan.reason
+    assert plan.mode == "FULL" and "its file f is gone" in str(plan.reason)
     assert {"RestorePublished", "Adopt"}.isdisjoint(names(lost)) and "WriteFull" in names(lost)
 
 
@@ -120,10 +121,10 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
 )
 def test_the_reason_says_what_moved(tables: tuple[TableAt, ...], spec: str, why: str) -> None:
     plan = plan_refresh(replace(BASE, tables=tables, spec=spec))
-    assert plan.mode == "FULL" and why in plan.reason
+    assert plan.mode == "FULL" and why in str(plan.reason)
 
 
-OPTIMIZED = Changes(ChangeKind.SAME, detail="3 commits without data change", commits=3)
+OPTIMIZED = Changes(ChangeKind.SAME, detail=Message("3 commits without data change"), commits=3)
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
 # `v` as it was read, and the table two commits on
 KEPT = replace(PUBLISHED, tables=(replace(THEN, columns=kept_columns(SCHEMA, {"v"})),))
@@ -139,17 +140,17 @@ MOVED = replace(
 def test_commits_that_change_no_row_move_the_snapshot_on(mode: str) -> None:
     plan = plan_refresh(replace(MOVED, mode=mode))
     assert plan.mode == "UNCHANGED" and plan.stages == (MoveOn(3, MOVED.tables),)
-    assert plan.reason == ("no row of a base table changed: 3 commits without data change")
+    assert str(plan.reason) == ("no row of a base table changed: 3 commits without data change")
     assert "default.t at version 8" in plan.describe()[1][2]
     full = plan_refresh(replace(MOVED, mode="FULL"))
-    assert full.mode == "FULL" and "no row of a base table changed" in full.reason
+    assert full.mode == "FULL" and "no row of a base table changed" in str(full.reason)
 
 
 def test_noop_the_same_rows_under_other_columns_are_computed_anew() -> None:
     wide = SCHEMA.replace("long", "string")
     other = replace(MOVED, tables=(replace(MOVED.tables[0], columns=wide),))
     plan = plan_refresh(other)
-    assert plan.mode == "FULL" and "but column v was long and is string" in plan.reason
+    assert plan.mode == "FULL" and "but column v was long and is string" in str(plan.reason)
     unsaid = replace(PUBLISHED, tables=(replace(THEN, columns=None),))
     assert plan_refresh(replace(MOVED, published=unsaid)).mode == "FULL"
 
@@ -157,7 +158,7 @@ def test_noop_the_same_rows_under_other_columns_are_computed_anew() -> None:
 def test_the_same_rows_with_joins_declared_since_or_a_stray_commit_on_top() -> None:
     declared = replace(MOVED, joins_known=False, plan=replace(PLAN, joins=(JOIN,)))
     assert names(declared) == ["PinVersions", "ValidateJoins", "Publish"]
-    assert plan_refresh(declared).reason.startswith("no row of a base table changed")
+    assert str(plan_refresh(declared).reason).startswith("no row of a base table changed")
     stray = replace(MOVED, head=Head(4, {}))
     assert plan_refresh(stray).mode == "RESTORE"
 
@@ -166,22 +167,24 @@ def test_the_same_rows_with_joins_declared_since_or_a_stray_commit_on_top() -> N
     ("changes", "told"),
     [
         (
-            Changes(ChangeKind.APPENDS, None, "1 commit appended 60 rows in 1 file"),
+            Changes(ChangeKind.APPENDS, None, Message("1 commit appended 60 rows in 1 file")),
             "from version 5 to 8: 1 commit appended 60 rows in 1 file",
         ),
         (
-            Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed rows"),
+            Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, Message("1 commit removed rows")),
             "from version 5 to 8: 1 commit removed rows [ROWS_REMOVED]",
         ),
         (
-            Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "commit 6 is gone from the log"),
+            Changes(
+                ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, Message("commit 6 is gone from the log")
+            ),
             "from version 5 to 8: commit 6 is gone from the log [LOG_CLEANED]",
         ),
     ],
 )
 def test_the_reason_says_what_changed(changes: Changes, told: str) -> None:
     plan = plan_refresh(replace(MOVED, changes={"file:/t": changes}))
-    assert told in plan.reason
+    assert told in str(plan.reason)
     # another table that did not change does not hide it
     other = replace(TABLE, location="file:/u", name="u", columns=SCHEMA)
     then = replace(KEPT.tables[0], location="file:/u", version=4)
@@ -201,9 +204,9 @@ def test_a_commit_that_was_cleaned_from_the_log_is_the_same() -> None:
 def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -> None:
     old = replace(PUBLISHED, tables=(replace(THEN, commit_id=None, columns=None),))
     plan = plan_refresh(replace(BASE, published=old, tables=(TABLE,)))
-    assert [s.name for s in plan.stages] == ["Publish"] and "which commits" in plan.reason
+    assert [s.name for s in plan.stages] == ["Publish"] and "which commits" in str(plan.reason)
     plan = plan_refresh(replace(BASE, published=old, tables=(replace(TABLE, timestamp_ms=1001),)))
-    assert plan.mode == "FULL" and "put back from a copy" in plan.reason
+    assert plan.mode == "FULL" and "put back from a copy" in str(plan.reason)
     gone = (replace(TABLE, commit=""),)
     checkpoint = replace(PUBLISHED, tables=(replace(THEN, commit_id=""),))
     assert names(replace(BASE, published=checkpoint, tables=gone)) == ["Unchanged"]
@@ -212,14 +215,14 @@ def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -
 APPENDED = Changes(
     ChangeKind.APPENDS,
     None,
-    "1 commit appended 60 rows in 1 file",
+    Message("1 commit appended 60 rows in 1 file"),
     (DataFile("part-1", "", 500, 60),),
     commits=1,
 )
 UPDATED = Changes(
     ChangeKind.SIGNED,
     ChangeCode.ROWS_REMOVED,
-    "1 commit removed rows",
+    Message("1 commit removed rows"),
     (DataFile("part-1", "u1", 500, 60),),
     (DataFile("part-1", "", 500, None),),
     commits=1,
@@ -236,8 +239,10 @@ def test_a_refresh_that_computes_everything_says_why() -> None:
     fell = replace(GREW, mode="INCREMENTAL", changes={"file:/t": UPDATED}, plan=EXTREME)
     plan = plan_refresh(fell)
     assert plan.mode == "FULL" and plan.code is FullCode.ROWS_REMOVED
-    assert plan.reason.startswith("INCREMENTAL requested; running FULL, because ROWS_REMOVED: ")
-    assert "append only" in plan.reason  # what to do
+    assert str(plan.reason).startswith(
+        "INCREMENTAL requested; running FULL, because ROWS_REMOVED: "
+    )
+    assert "append only" in str(plan.reason)  # what to do
 
 
 def test_each_code_has_a_cure_or_needs_none() -> None:
@@ -249,7 +254,7 @@ def test_few_groups_are_written_anew_from_the_change() -> None:
     plan = plan_refresh(GREW)
     assert plan.mode == "REPLACE" and plan.code is None
     assert [s.name for s in plan.stages] == ["PinVersions", "WriteDelta", "Measure", "Publish"]
-    assert "60 rows in 1 file that came to default.t" in plan.stages[1].detail
+    assert "60 rows in 1 file that came to default.t" in str(plan.stages[1].detail)
     assert plan.estimate is not None and plan.estimate[0] < plan.estimate[1]
     with_joins = replace(GREW, plan=replace(PLAN, joins=(JOIN,)))
     assert names(with_joins)[-2:] == ["CheckJoins", "Publish"]
@@ -259,7 +264,7 @@ def test_rows_that_went_are_taken_away_where_sums_are_stored() -> None:
     updated = replace(GREW, changes={"file:/t": UPDATED})
     plan = plan_refresh(updated)
     assert plan.mode == "REPLACE"
-    assert "less those of the 1 file that went" in plan.stages[1].detail
+    assert "less those of the 1 file that went" in str(plan.stages[1].detail)
     assert plan_refresh(replace(updated, plan=EXTREME)).code is FullCode.ROWS_REMOVED
     flat = replace(PLAN, keys=None, measures=(), columns=PLAN.keys or ())
     assert plan_refresh(replace(updated, plan=flat)).code is FullCode.ROWS_REMOVED
@@ -280,7 +285,7 @@ def many(**changed: object) -> RefreshRequest:
 
 def test_many_groups_are_appended_to_until_there_are_too_many_partial_rows() -> None:
     plan = plan_refresh(many())
-    assert plan.mode == "PARTIALS" and "append them as partial rows" in plan.stages[1].detail
+    assert plan.mode == "PARTIALS" and "append them as partial rows" in str(plan.stages[1].detail)
     # 700,000 groups when it was written whole, 300,000 partial rows since
     assert plan_refresh(many(groups={0: 700_000})).mode == "REPLACE"
 
@@ -293,14 +298,14 @@ def test_a_change_that_is_as_dear_as_everything_is_left_to_full() -> None:
     assert plan.estimate is not None and plan.estimate[1] > 0.8 * plan.estimate[0]
     asked_for = plan_refresh(replace(request, mode="INCREMENTAL"))
     assert asked_for.mode == "REPLACE"
-    assert asked_for.reason.endswith("% of a full refresh; AUTO would compute everything")
-    assert "AUTO" not in plan_refresh(GREW).reason
+    assert str(asked_for.reason).endswith("% of a full refresh; AUTO would compute everything")
+    assert "AUTO" not in str(plan_refresh(GREW).reason)
 
 
 def test_past_runs_decide_where_they_tell_more_than_bytes() -> None:
     found = plan_refresh(GREW)
     assert found.estimate is not None and found.weighed is not None
-    assert found.weighed.change is None and "last runs" not in found.reason
+    assert found.weighed.change is None and "last runs" not in str(found.reason)
     cost, full_cost = found.estimate
     past = (
         PastRun("REPLACE", cost, 30.0),
@@ -312,8 +317,10 @@ def test_past_runs_decide_where_they_tell_more_than_bytes() -> None:
     assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
     assert plan.estimate == (full_cost, cost)
     told = "the change is expected to take 30.0 s and everything 9.0 s"
-    assert told in plan.reason and told in plan.detail and "% of all" not in plan.reason
-    assert told in plan_refresh(replace(request, mode="INCREMENTAL")).reason
+    assert (
+        told in str(plan.reason) and told in str(plan.detail) and "% of all" not in str(plan.reason)
+    )
+    assert told in str(plan_refresh(replace(request, mode="INCREMENTAL")).reason)
     quick = replace(request, past=tuple(replace(p, seconds=9.0) for p in past))
     assert plan_refresh(quick).mode == "REPLACE"
     # another way of adding the change than the one that was slow
@@ -370,7 +377,8 @@ NOT_BY_THE_CHANGE = {
         GREW, tables=(replace(GREW.tables[0], columns=SCHEMA.replace("long", "string")),)
     ),
     FullCode.LOG_CLEANED: replace(
-        GREW, changes={"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "gone")}
+        GREW,
+        changes={"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, Message("gone"))},
     ),
 }
 
@@ -379,8 +387,8 @@ NOT_BY_THE_CHANGE = {
 def test_noop_not_by_the_change_alone(code: FullCode) -> None:
     request = NOT_BY_THE_CHANGE[code]
     plan = plan_refresh(request)
-    assert plan.mode == "FULL" and plan.code is code and code.value in plan.reason
-    assert plan.detail and f"{code.value}: {plan.detail}" in plan.reason
+    assert plan.mode == "FULL" and plan.code is code and code.value in str(plan.reason)
+    assert plan.detail and f"{code.value}: {plan.detail}" in str(plan.reason)
     with pytest.raises(NotIncremental, match=code.value) as caught:
         plan_refresh(replace(request, mode="INCREMENTAL_ONLY"))
     assert caught.value.code == "NOT_INCREMENTAL"
@@ -419,14 +427,14 @@ DIED = replace(
 
 def test_a_commit_of_the_change_alone_is_adopted_at_its_own_versions() -> None:
     plan = plan_refresh(DIED)
-    assert plan.mode == "ADOPT" and "a run of its own adds what came since" in plan.reason
+    assert plan.mode == "ADOPT" and "a run of its own adds what came since" in str(plan.reason)
     assert [s.name for s in plan.stages] == ["PinVersions", "Adopt", "Measure", "Publish"]
     [adopt] = [s for s in plan.stages if isinstance(s, Adopt)]
     assert adopt.tables == THEN_READ and adopt.is_behind
     assert adopt.delta is not None and adopt.delta.table == THEN_READ[0]
     # what it did to which set it says itself: today's bounds may be other ones
     assert (adopt.delta.replaced, adopt.delta.appended) == ((), (0,))
-    assert "default.t at version 7" in adopt.detail
+    assert "default.t at version 7" in str(adopt.detail)
     joined = replace(DIED, plan=replace(PLAN, joins=(JOIN,)))
     assert names(joined)[-3:] == ["Measure", "CheckJoins", "Publish"]
     full = replace(DIED, head=Head(4, {**BY_THE_CHANGE, "kind": "FULL"}))
@@ -457,7 +465,8 @@ NOT_ADOPTED = {
     "of a range that cannot be added": replace(
         DIED,
         written=Written(
-            THEN_READ, {"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.RANGE_REWRITTEN, "x")}
+            THEN_READ,
+            {"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.RANGE_REWRITTEN, Message("x"))},
         ),
     ),
     "whose files are gone": replace(DIED, written=replace(DIED.written, gone=("part-1",))),

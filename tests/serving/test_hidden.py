@@ -6,6 +6,7 @@ from cachemgr.serving.decision import BlockOutcome, Decision
 from cachemgr.serving.hidden import without_hidden
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.rules.choose import cannot_answer
 
 SECRET = Reason(ReasonCode.PREDICATE_NOT_CONTAINED, "the cache keeps rows of name LIKE 'A%'", "x")
 PLAIN = Reason(ReasonCode.TABLE_NOT_IN_CACHE, "it does not read t", "join t")
@@ -17,11 +18,8 @@ def why_not(name: str) -> Reason | None:
 
 
 def test_of_a_cache_that_is_not_his_he_learns_that_alone() -> None:
-    quoting = Reason(
-        ReasonCode.HINT,
-        f"the hint RELATIONAL_CACHE asks for pay, which cannot answer: X, {SECRET.detail}",
-        SECRET.suggestion,
-    )
+    quoting = cannot_answer("pay", SECRET)
+    assert SECRET.detail in quoting.detail
     outcome = BlockOutcome(
         (),
         None,

@@ -21,6 +21,7 @@ from cachemgr.metastore.records import (
 from cachemgr.statements.status import Looked, Moved, answers, status_of
 from cachemgr.vocabulary import FreshnessKind, RunState
 from matcher.model.codec import PLAN_VERSION
+from matcher.model.message import Message
 
 
 def schema(kind: str = "long") -> str:
@@ -34,9 +35,11 @@ KEPT = kept_columns(schema(), {"x"})
 T, U = (
     SnapshotTableRecord(f"s.{n}", f"file:/{n}", f"id-{n}", 5, 1, f"txn:{n}", KEPT) for n in "tu"
 )
-APPENDS = Changes(ChangeKind.APPENDS, detail="1 commit appended 7 rows in 2 files", commits=1)
-SAME = Changes(ChangeKind.SAME, detail="2 commits without data change", commits=2)
-REMOVED = Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed 3 rows")
+APPENDS = Changes(
+    ChangeKind.APPENDS, detail=Message("1 commit appended 7 rows in 2 files"), commits=1
+)
+SAME = Changes(ChangeKind.SAME, detail=Message("2 commits without data change"), commits=2)
+REMOVED = Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, Message("1 commit removed 3 rows"))
 
 
 def look(columns: str = schema(), **changes: Changes) -> Looked:
@@ -136,7 +139,7 @@ def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
     "looked",
     [
         look(schema("double"), t=APPENDS),
-        look(t=Changes(ChangeKind.UNKNOWN, ChangeCode.HISTORY_REWRITTEN, "put back")),
+        look(t=Changes(ChangeKind.UNKNOWN, ChangeCode.HISTORY_REWRITTEN, Message("put back"))),
         Looked({"file:/t": T.state._replace(table_id="another"), "file:/u": U.state}),
     ],
 )

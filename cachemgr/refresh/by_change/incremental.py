@@ -25,6 +25,7 @@ from cachemgr.metastore.records import SnapshotRecord, SnapshotTableRecord
 from cachemgr.refresh.by_change.why_full import FullCode, WhyFull
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, MatchOptions
+from matcher.model.message import Message, Number, TableName, Word, listed
 from matcher.normalize.stored_block import stored_block
 from matcher.partials.linear import why_not_linear
 from matcher.partials.partial_rows import why_not_partials
@@ -153,8 +154,9 @@ def find_delta(
         return refused
     grown = [place for place, found in changes.items() if found.kind is not ChangeKind.SAME]
     if len(grown) != 1:
-        names = ", ".join(sorted(tables[place].name for place in grown))
-        return WhyFull(FullCode.SEVERAL_TABLES, f"{names} changed since the last refresh")
+        names = listed(TableName, sorted(tables[place].name for place in grown))
+        detail = Message("{tables} changed since the last refresh", tables=names)
+        return WhyFull(FullCode.SEVERAL_TABLES, detail)
     place = grown[0]
     exact = replace(plan, exact_sums=stored.plan.exact_sums)
     signed = changes[place].kind is ChangeKind.SIGNED
@@ -174,18 +176,19 @@ def _moved(
 ) -> WhyFull | str:
     """Why what happened to a table cannot be added; its name if it can."""
     found, table = changes[place], tables[place]
-    kept = then[place].columns
+    kept, name = then[place].columns, TableName(table.name)
     changed = {} if kept is None else changed_columns(kept, table.columns)
     if kept is None or changed:
-        detail = changes_told(changed) or "the snapshot does not say what its columns were"
-        return WhyFull(FullCode.COLUMNS_CHANGED, f"{table.name}: {detail}")
+        what = changes_told(changed) or "the snapshot does not say what its columns were"
+        detail = Message("{table}: {what}", table=name, what=Word(what))
+        return WhyFull(FullCode.COLUMNS_CHANGED, detail)
     if found.kind is ChangeKind.SIGNED and any(not file.bytes for file in found.removed):
-        detail = f"{table.name}: its log does not say which files went"
+        detail = Message("{table}: its log does not say which files went", table=name)
         return WhyFull(FullCode.ROWS_REMOVED, detail)
     if found.kind is not ChangeKind.UNKNOWN:
         return table.name
     code = FullCode.UNKNOWN_ACTION if found.code is None else FullCode(found.code.value)
-    return WhyFull(code, f"{table.name}: {found.detail}")
+    return WhyFull(code, Message("{table}: {what}", table=name, what=found.detail))
 
 
 def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool) -> WhyFull | None:
@@ -198,19 +201,22 @@ def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool)
         signed: Whether rows went as well.
     """
     if plan.limit is not None:
-        return WhyFull(FullCode.TOP_K, f"it keeps its first {plan.limit} rows alone")
+        limit = Number(plan.limit)
+        detail = Message("it keeps its first {limit} rows alone", limit=limit)
+        return WhyFull(FullCode.TOP_K, detail)
     block = stored_block(plan)
     rel = next(i for i, relation in enumerate(plan.relations) if relation.key == place)
     reason = why_not_linear(block, rel)
     if reason is not None:
-        return WhyFull(FullCode.DELTA_NOT_LINEAR, reason.detail)
+        return WhyFull(FullCode.DELTA_NOT_LINEAR, reason.fault)
     reason = why_not_partials(plan, options, signed=signed)
     if reason is None:
         return None
-    name = plan.relations[rel].name
     if signed and why_not_partials(plan, options, signed=False) is None:
-        return WhyFull(FullCode.ROWS_REMOVED, f"rows of {name} went, and {reason.detail}")
-    return WhyFull(FullCode.NOT_MERGEABLE, reason.detail)
+        name = TableName(plan.relations[rel].name)
+        detail = Message("rows of {table} went, and {why}", table=name, why=reason.fault)
+        return WhyFull(FullCode.ROWS_REMOVED, detail)
+    return WhyFull(FullCode.NOT_MERGEABLE, reason.fault)
 
 
 def _delta(

@@ -30,6 +30,7 @@ from typing import Any, Final
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.by_change.incremental import WRITING
 from cachemgr.refresh.by_change.why_full import FullCode
+from matcher.model.message import NOTHING, Count, Message
 
 FULL: Final = "FULL"
 REMEMBERED: Final = 16
@@ -80,11 +81,12 @@ class Expected:
         too little for one figure."""
         return (self.least + self.most) / 2 if self.most <= _NARROW * self.least else None
 
-    def told(self) -> str:
+    def told(self) -> Message:
         """For people."""
         if self.seconds is None:
-            return f"{self.least:.1f} to {self.most:.1f} s"
-        return f"{self.seconds:.1f} s"
+            least, most = Count(self.least, form=".1f"), Count(self.most, form=".1f")
+            return Message("{least} to {most} s", least=least, most=most)
+        return Message("{seconds} s", seconds=Count(self.seconds, form=".1f"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,14 @@ class Weighed:
     full: Expected | None = None
     by_time: bool = False
 
-    def told(self) -> str:
-        """The expected seconds, for people; empty unless both are known."""
+    def told(self) -> Message:
+        """The expected seconds, for people; `NOTHING` unless both are known."""
         if self.change is None or self.full is None:
-            return ""
-        return (
-            f"by its last runs, the change is expected to take {self.change.told()} and "
-            f"everything {self.full.told()}"
+            return NOTHING
+        return Message(
+            "by its last runs, the change is expected to take {change} and everything {full}",
+            change=self.change.told(),
+            full=self.full.told(),
         )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from cachemgr.delta.changes import ChangeCode
 from cachemgr.errors import ErrorCode, RefreshError
+from matcher.model.message import Message, Word
 
 
 class FullCode(StrEnum):
@@ -79,16 +80,25 @@ class WhyFull:
     """
 
     code: FullCode
-    detail: str
+    detail: Message
 
     @property
     def cure(self) -> str:
         """What to do about it; empty if the next refresh can be incremental anyhow."""
         return CURES[self.code]
 
+    @property
+    def message(self) -> Message:
+        """All of it, for people."""
+        return Message(
+            "{code}: {detail} ({cure})" if self.cure else "{code}: {detail}",
+            code=Word(self.code.value),
+            detail=self.detail,
+            cure=Word(self.cure),
+        )
+
     def __str__(self) -> str:
-        cure = f" ({self.cure})" if self.cure else ""
-        return f"{self.code.value}: {self.detail}{cure}"
+        return str(self.message)
 
 
 class NotIncremental(RefreshError):

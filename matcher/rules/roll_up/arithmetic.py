@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
+from matcher.model.message import Sql, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
 from matcher.model.values import NEGATED_DIGITS
@@ -91,9 +92,10 @@ def refuse_wrap(attempt: ViewAttempt, arg: Call) -> None:
     raise Refused(
         Reason(
             ReasonCode.MAY_OVERFLOW,
-            f"{spell(arg)} has type {kind.upper()}, which can overflow or round where the sums "
-            "do not",
-            f"store SUM({spell(arg)})",
+            "{arg} has type {type}, which can overflow or round where the sums do not",
+            "store SUM({arg})",
+            arg=Sql(spell(arg)),
+            type=Word(kind.upper()),
         )
     )
 

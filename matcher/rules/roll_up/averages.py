@@ -12,6 +12,7 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact, type_bounds
+from matcher.model.message import CacheName, Message, Several, Sql, TableName, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
 from matcher.model.types import sum_type as type_of_sum
@@ -42,7 +43,11 @@ def roll_up_average(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """
     arg = agg.args[0]
     if avg_type(arg.type) is None:
-        raise not_derivable(attempt, agg, f"averages of {arg.type.upper()} are not rolled up")
+        raise not_derivable(
+            attempt,
+            agg,
+            Message("averages of {type} are not rolled up", type=Word(arg.type.upper())),
+        )
     summing = Summing(attempt, agg)
     part = summing.part(arg)
     count = count_part(attempt, (arg,), agg)
@@ -66,12 +71,15 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
         proven = summing.bounded and set(summing.sources) <= attempt.view.plan.exact_sums
         if proven or attempt.options.assume_exact_averages:
             return
-        detail = (
-            f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and the sums of "
-            f"{attempt.view.name} are not proven to stay within 2^53"
-        )
         raise Refused(
-            Reason(ReasonCode.AVG_NOT_EXACT, detail, f"store {spell(agg)} at the query's grouping")
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                "{agg}: Spark averages whole numbers in DOUBLE, and the sums of {cache} are not "
+                "proven to stay within 2^53",
+                "store {agg} at the query's grouping",
+                agg=Sql(spell(agg)),
+                cache=CacheName(attempt.view.name),
+            )
         )
     if kind in FLOATS:
         refuse_inexact_sum(attempt, agg, kind)
@@ -80,8 +88,10 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
-                f"{spell(agg)} of {kind.upper()} has more digits than SUM / COUNT keeps",
-                f"store {spell(agg)} at the query's grouping, or use a DECIMAL of fewer digits",
+                "{agg} of {type} has more digits than SUM / COUNT keeps",
+                "store {agg} at the query's grouping, or use a DECIMAL of fewer digits",
+                agg=Sql(spell(agg)),
+                type=Word(kind.upper()),
             )
         )
 
@@ -107,10 +117,12 @@ def refuse_inexact_of_rows(attempt: ViewAttempt, agg: Agg) -> None:
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
-                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and those of {plan.name} "
-                "are not proven to add up to 2^53 at most",
-                f"store {spell(agg)} at the query's grouping, or average "
-                f"CAST({spell(agg.args[0])} AS DECIMAL(19,0))",
+                "{agg}: Spark averages whole numbers in DOUBLE, and those of {cache} are not "
+                "proven to add up to 2^53 at most",
+                "store {agg} at the query's grouping, or average CAST({arg} AS DECIMAL(19,0))",
+                agg=Sql(spell(agg)),
+                cache=CacheName(plan.name),
+                arg=Sql(spell(agg.args[0])),
             )
         )
 
@@ -135,18 +147,21 @@ def _refuse_repeated(attempt: ViewAttempt, agg: Agg) -> None:
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
-                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
-                f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
-                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}, or by a "
-                "key of which a RECORD PRESERVING JOIN says that it is unique, validated at the "
-                "version that is read",
+                "{agg}: Spark averages whole numbers in DOUBLE, and a table joined to {cache} may "
+                "repeat rows until their sum leaves 2^53",
+                "join {tables} in the definition of {cache}, or by a key of which a RECORD "
+                "PRESERVING JOIN says that it is unique, validated at the version that is read",
+                agg=Sql(spell(agg)),
+                cache=CacheName(attempt.view.name),
+                tables=_extra_names(attempt),
             )
         )
 
 
-def _extra_names(attempt: ViewAttempt) -> str:
+def _extra_names(attempt: ViewAttempt) -> Several:
     relations, places = attempt.query.block.relations, attempt.query.relations
-    return ", ".join(sorted({relations[places.index(rel)].name for rel in attempt.shared.extra}))
+    names = sorted({relations[places.index(rel)].name for rel in attempt.shared.extra})
+    return listed(TableName, names)
 
 
 def decimal_average_is_exact(kind: str, *, precision_loss: bool) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Measure
+from matcher.model.message import NOTHING, Arg, CacheName, Message, Sql, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import adds_floats
 from matcher.model.types import INTEGRAL, decimal_parts
@@ -153,7 +154,7 @@ def widens(inner: str, outer: str) -> bool:
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 
-def not_derivable(attempt: ViewAttempt, agg: Agg, why: str = "") -> Refused:
+def not_derivable(attempt: ViewAttempt, agg: Agg, why: Message = NOTHING) -> Refused:
     """The refusal of an aggregate that nothing stored gives."""
     options = attempt.options
     captured = differing(agg, ansi=options.ansi, time_zone=options.time_zone)
@@ -161,34 +162,40 @@ def not_derivable(attempt: ViewAttempt, agg: Agg, why: str = "") -> Refused:
         captured = differing_ansi(f"sum({spell(agg.args[0])})", ansi=options.ansi)
     if captured is not None:
         return Refused(captured)
-    shown = ", ".join(spell(m.agg) for _, m in attempt.view.measures if not m.hidden)
-    detail = (
-        f"{spell(agg)} cannot be computed from {attempt.view_name()}, which stores "
-        f"{shown or 'no aggregate'}"
-    )
+    stored = [spell(m.agg) for _, m in attempt.view.measures if not m.hidden]
+    template = "{agg} cannot be computed from {view}, which stores {stored}"
     return Refused(
         Reason(
             ReasonCode.AGG_NOT_DERIVABLE,
-            f"{detail}: {why}" if why else detail,
+            template + ": {why}" if why else template,
             _how_to_store(attempt, agg),
+            agg=Sql(spell(agg)),
+            view=attempt.view_name(),
+            stored=listed(Sql, stored) if stored else Word("no aggregate"),
+            why=why,
+            cache=CacheName(attempt.view.name),
         )
     )
 
 
 def _how_to_store(attempt: ViewAttempt, agg: Agg) -> str:
+    """What would help, as a template for the names that `not_derivable` puts in."""
     known = attempt.context.canonical(agg) in attempt.stored_aggs
     if known or (agg.func == "percentile" and attempt.groups.regroup):  # nothing adds it up
         return "declare a cache that groups as the query does, and stores it"
-    return f"add {spell(agg)} to the SELECT list of {attempt.view.name}"
+    return "add {agg} to the SELECT list of {cache}"
 
 
-def float_not_exact(agg: Agg, what: str) -> Refused:
+def float_not_exact(agg: Agg, template: str, /, **args: Arg) -> Refused:
     """The refusal of a floating point result that depends on the order of addition."""
-    decimal = " use DECIMAL," if adds_floats(agg) and agg.func in ("sum", "avg") else ""
+    decimal = adds_floats(agg) and agg.func in ("sum", "avg")
     return Refused(
         Reason(
             ReasonCode.FLOAT_NOT_EXACT,
-            f"{spell(agg)} {what}",
-            f"store the query's grouping,{decimal} or set spark.cachemgr.approximateFloats=true",
+            "{agg} {what}",
+            "store the query's grouping,{decimal} or set spark.cachemgr.approximateFloats=true",
+            agg=Sql(spell(agg)),
+            what=Message(template, **args),
+            decimal=Word(" use DECIMAL," if decimal else ""),
         )
     )

@@ -19,6 +19,7 @@ from typing import Final
 from matcher.model.expr import FALSE, Agg, Call, Expr, Lit
 from matcher.model.integer_bounds import EXACT_IN_DOUBLE
 from matcher.model.ir import Measure
+from matcher.model.message import Message, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
 from matcher.rules.attempt import Refused, ViewAttempt, spell
@@ -84,9 +85,11 @@ def not_distinct(attempt: ViewAttempt, agg: Agg) -> Refused:
     return Refused(
         Reason(
             ReasonCode.DISTINCT_NOT_DERIVABLE,
-            f"{spell(agg)} does not add up over groups, and its argument is not a key of "
-            f"{attempt.view_name()}",
-            where_to_add(attempt, agg.args),
+            "{agg} does not add up over groups, and its argument is not a key of {view}",
+            "{cure}",
+            agg=Sql(spell(agg)),
+            view=attempt.view_name(),
+            cure=where_to_add(attempt, agg.args),
         )
     )
 
@@ -122,7 +125,7 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg) -> None:
     """A sum in DOUBLE depends on the order of addition, unless all of it stays within 2^53."""
     kind = agg.args[0].type
     if kind in FLOATS and not attempt.options.approximate_floats:
-        raise float_not_exact(agg, f"adds {kind.upper()} values in another order")
+        raise float_not_exact(agg, "adds {type} values in another order", type=Word(kind.upper()))
     if agg.func != "avg" or kind not in INTEGRAL or attempt.options.assume_exact_averages:
         return
     key = attempt.available.get(attempt.context.canonical(agg.args[0]))
@@ -137,9 +140,10 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg) -> None:
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
-                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and the values are not "
-                "proven to add up within 2^53",
-                f"store {spell(agg)} at the query's grouping",
+                "{agg}: Spark averages whole numbers in DOUBLE, and the values are not proven "
+                "to add up within 2^53",
+                "store {agg} at the query's grouping",
+                agg=Sql(spell(agg)),
             )
         )
 
@@ -214,7 +218,7 @@ def _merged(attempt: ViewAttempt, measure: Measure) -> Expr:
     if not attempt.groups.regroup:
         return column
     if unites_sizes(agg):
-        raise not_derivable(attempt, agg, SEVERAL_SIZES)
+        raise not_derivable(attempt, agg, Message(SEVERAL_SIZES))
     by = MERGES[agg.func]
     return united(column, agg) if by == "hll_union_agg" else Agg(by, (column,), "binary", False)
 
@@ -245,7 +249,7 @@ def roll_up_approximate_count(attempt: ViewAttempt, agg: Agg) -> Expr | None:
         raise not_derivable(
             attempt,
             agg,
-            "store HLL_SKETCH_AGG of it and set spark.cachemgr.approximateDistinct=true",
+            Message("store HLL_SKETCH_AGG of it and set spark.cachemgr.approximateDistinct=true"),
         )
     return found
 
@@ -259,7 +263,9 @@ def roll_up_percentile(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     exact = value.type in INTEGRAL or decimal_parts(value.type) is not None
     if weighted is None or rows is None or not (once and exact):
         raise not_derivable(
-            attempt, agg, "percentiles need every value; a stored KLL sketch answers its own kind"
+            attempt,
+            agg,
+            Message("percentiles need every value; a stored KLL sketch answers its own kind"),
         )
     if not attempt.groups.regroup:
         raise NeedsRegrouping

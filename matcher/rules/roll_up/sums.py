@@ -19,6 +19,7 @@ from typing import Final
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.model.integer_bounds import expression_bounds, type_bounds
 from matcher.model.ir import Measure
+from matcher.model.message import Message, Number, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
 from matcher.rules.attempt import Refused, ViewAttempt, cast_to, may_be_error, per_group_sum, spell
@@ -152,12 +153,14 @@ class Summing:
         if left is None or right is None:
             return None
         for side in nullable:
-            declare = f"declare {spell(side)} NOT NULL, or " if isinstance(side, Col) else ""
+            declare = "declare {side} NOT NULL, or " if isinstance(side, Col) else ""
             raise Refused(
                 Reason(
                     ReasonCode.MAY_BE_NULL,
-                    f"SUM({spell(arg)}) from separate sums is wrong where {spell(side)} is NULL",
-                    f"{declare}store SUM({spell(arg)})",
+                    "SUM({arg}) from separate sums is wrong where {side} is NULL",
+                    declare + "store SUM({arg})",
+                    arg=Sql(spell(arg)),
+                    side=Sql(spell(side)),
                 )
             )
         refuse_wrap(attempt, arg)
@@ -284,7 +287,9 @@ def roll_up_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """
     kind = agg.args[0].type
     if sum_type(kind) is None:
-        raise not_derivable(attempt, agg, f"sums of {kind.upper()} are not rolled up")
+        raise not_derivable(
+            attempt, agg, Message("sums of {type} are not rolled up", type=Word(kind.upper()))
+        )
     if attempt.groups.regroup:
         refuse_inexact_sum(attempt, agg, kind)
     part = Summing(attempt, agg).part(agg.args[0])
@@ -299,11 +304,15 @@ def roll_up_try_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """
     kind = agg.args[0].type
     if kind not in INTEGRAL and decimal_parts(kind) is None:
-        raise not_derivable(attempt, agg, f"TRY_SUM of {kind.upper()} is not rolled up")
+        raise not_derivable(
+            attempt, agg, Message("TRY_SUM of {type} is not rolled up", type=Word(kind.upper()))
+        )
     measure = lookup(attempt, "sum", agg.args, agg) if attempt.options.ansi else None
     measure = measure or _small_try_sum(attempt, agg)
     if measure is None:
-        raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
+        raise not_derivable(
+            attempt, agg, Message("a stored sum must be one that raises on overflow")
+        )
     if not attempt.groups.regroup:
         return stored(measure)
     part = _to_add_up(attempt, measure)
@@ -363,16 +372,19 @@ def refuse_inexact_sum(attempt: ViewAttempt, agg: Agg, kind: str) -> None:
     if kind in FLOATS and not attempt.options.approximate_floats:
         raise float_not_exact(
             agg,
-            f"adds {kind.upper()} values, and the sum of sums may differ in the last digits",
+            "adds {type} values, and the sum of sums may differ in the last digits",
+            type=Word(kind.upper()),
         )
     parts = decimal_parts(kind)
     if parts is not None and parts[0] > SAFE_SUM_PRECISION and not attempt.options.ansi:
         raise Refused(
             Reason(
                 ReasonCode.MAY_OVERFLOW,
-                f"{spell(agg)}: a stored sum of {kind.upper()} that overflowed is NULL and "
-                "would be skipped",
-                f"use a DECIMAL of at most {SAFE_SUM_PRECISION} digits",
+                "{agg}: a stored sum of {type} that overflowed is NULL and would be skipped",
+                "use a DECIMAL of at most {digits} digits",
+                agg=Sql(spell(agg)),
+                type=Word(kind.upper()),
+                digits=Number(SAFE_SUM_PRECISION),
             )
         )
 
@@ -403,7 +415,11 @@ def _may_overflow(agg: Agg, arg: Expr, why: str) -> Refused:
     return Refused(
         Reason(
             ReasonCode.MAY_OVERFLOW,
-            f"{spell(agg)}: {spell(arg)} of {arg.type.upper()} {why}",
-            f"store {spell(agg)}",
+            "{agg}: {arg} of {type} {why}",
+            "store {agg}",
+            agg=Sql(spell(agg)),
+            arg=Sql(spell(arg)),
+            type=Word(arg.type.upper()),
+            why=Word(why),
         )
     )

@@ -12,6 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import FALSE, IGNORE_NULLS, Agg, Call, Expr, Lit
+from matcher.model.message import Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL, avg_type, sum_type
 from matcher.sql.expressions.coerce import cast_to
@@ -82,7 +83,11 @@ def aggregate(node: exp.Expr, build: Build, settings: TextSettings, filter: Expr
     named = isinstance(node, exp.Anonymous)
     func = _BY_NAME.get(node.name.lower()) if named else _BY_CLASS.get(type(node))
     if func is None or extra or not arguments or ((skip or keep) and func not in _OF_ONE_ROW):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"aggregate {name_of(node)}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "aggregate {name}",
+            name=Word(name_of(node)),
+        )
     args = tuple(build(a) for a in arguments)
     if any(a.type == UNKNOWN for a in args):
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "aggregate of a column not known")
@@ -94,7 +99,10 @@ def aggregate(node: exp.Expr, build: Build, settings: TextSettings, filter: Expr
     if found is None:
         kinds = ", ".join(a.type for a in args)
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"aggregate {name_of(node)} of {kinds}"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "aggregate {name} of {kinds}",
+            name=Word(name_of(node)),
+            kinds=Word(kinds),
         )
     params = (IGNORE_NULLS,) if skip else found.params
     distinct = distinct and func not in SAME_IF_DISTINCT

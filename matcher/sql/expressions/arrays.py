@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import TRUE, Call, Expr
+from matcher.model.message import Word
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.scope import unsupported
 from matcher.sql.expressions.types import TextSettings
@@ -46,5 +47,9 @@ def sort_array(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
 def _array(node: exp.Func, build: Build) -> Expr:
     array = build(node.this)
     if not array.type.startswith("array<"):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"an array function of {array.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "an array function of {type}",
+            type=Word(array.type),
+        )
     return array

@@ -9,6 +9,7 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import TRUE, Call, Expr, Lit
+from matcher.model.message import Sql, Word
 from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
@@ -39,8 +40,9 @@ def number_literal(text: str) -> Lit:
         try:
             return Lit(float(text), "double")
         except ValueError as error:  # 1E is a number to the parser
-            what = f"{text[:40]} is no number"
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, what) from error
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, "{number} is no number", number=Sql(text[:40])
+            ) from error
     if "." not in text:
         value = whole_number(text)
         for kind in ("int", "bigint"):
@@ -59,7 +61,11 @@ def number_literal(text: str) -> Lit:
 
 def _too_precise(text: str) -> NotSupported:
     shown = text if len(text) <= 60 else f"{text[:40]}…"
-    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{shown} has more than 38 digits")
+    return unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{constant} has more than 38 digits",
+        constant=Sql(shown),
+    )
 
 
 def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> Expr:
@@ -107,7 +113,9 @@ def refuse_mixed_strings(operands: Sequence[Expr], what: str, settings: TextSett
     kinds = {operand.type for operand in operands} - {"void"}
     if not settings.ansi and "string" in kinds and len(kinds) > 1:
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of strings and other types without ANSI"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{what} of strings and other types without ANSI",
+            what=Word(what),
         )
 
 
@@ -139,7 +147,11 @@ def align(
     if wanted is None:
         kinds = ", ".join(dict.fromkeys(o.type for o in operands[1:]))
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {operands[0].type} with {kinds}"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{what} of {operand} with {kinds}",
+            what=Word(what),
+            operand=Word(operands[0].type),
+            kinds=Word(kinds),
         )
     return [cast_to(o, wanted, settings) for o in operands]
 
@@ -201,7 +213,11 @@ def _fit(lit: Lit, target: str, settings: TextSettings) -> Lit | None:
 def refuse_char(expr: Expr) -> None:
     """CHAR(n) columns compare padded, which is not modelled here."""
     if expr.type.startswith("char("):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} column in an expression")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{type} column in an expression",
+            type=Word(expr.type),
+        )
 
 
 # -- arithmetic ---------------------------------------------------------------------------------
@@ -236,7 +252,12 @@ def _folded(call: Call) -> Expr:
 
 def _whole_division(left: Expr, right: Expr, settings: TextSettings) -> Expr:
     if FLOATS & {left.type, right.type}:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{left.type} DIV {right.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{type} DIV {other}",
+            type=Word(left.type),
+            other=Word(right.type),
+        )
     sides = [cast_to(s, "bigint", settings) for s in (left, right)]
     if decimal_parts(left.type) or decimal_parts(right.type):
         kinds = [as_decimal(_literal_type(*p)) for p in ((left, right.type), (right, left.type))]
@@ -253,7 +274,11 @@ def _as_number(expr: Expr, settings: TextSettings) -> Expr:
         return expr
     if expr.type == "void":
         return Lit(None, "int")
-    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"arithmetic on {expr.type}")
+    raise unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "arithmetic on {type}",
+        type=Word(expr.type),
+    )
 
 
 def _decimal_arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:

@@ -9,7 +9,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from matcher.model.errors import NotSupported
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.message import Sql, Word
 from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL
@@ -91,7 +93,9 @@ class ExprBuilder:
         if isinstance(node, exp.Func):
             return call_function(node, self.build, self.settings)
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{node.sql('spark')[:80]} is not supported"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{sql} is not supported",
+            sql=Sql(node.sql("spark")[:80]),
         )
 
     def predicate(self, node: exp.Expr) -> Expr:
@@ -120,7 +124,9 @@ class ExprBuilder:
         if len(node.parts) == 1 and node.name.lower() in SESSION_WORDS:
             if not self.scope.has(node.name):
                 raise unsupported(
-                    ReasonCode.NON_DETERMINISTIC, f"{node.name} depends on the session"
+                    ReasonCode.NON_DETERMINISTIC,
+                    "{name} depends on the session",
+                    name=Word(node.name),
                 )
         return self.scope.resolve(node)
 
@@ -133,7 +139,9 @@ class ExprBuilder:
                 if found is not None:
                     return found
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{node.sql('spark')[:80]} is not supported"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{sql} is not supported",
+            sql=Sql(node.sql("spark")[:80]),
         )
 
     def _literal(self, node: exp.Expr) -> Expr:
@@ -145,7 +153,9 @@ class ExprBuilder:
             value = bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
         except ValueError as error:
             raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"X'{digits[:40]}' is not hexadecimal"
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "X'{digits}' is not hexadecimal",
+                digits=Sql(digits[:40]),
             ) from error
         return Lit(value, "binary")
 
@@ -186,7 +196,7 @@ class ExprBuilder:
             return Call("isnull", (value,), "boolean", False)
         if isinstance(right, exp.Boolean):
             return compare("nseq", value, self.build(right), self.settings)
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark")[:80])
+        raise _no_expression(node)
 
     def _between(self, node: exp.Expr) -> Expr:
         if node.args.get("symmetric"):
@@ -224,7 +234,7 @@ class ExprBuilder:
             escape = node.args["expression"].name
             node = node.this
         if not isinstance(node, exp.Like):
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark")[:80])
+            raise _no_expression(node)
         _refuse_quantified(node.args["expression"])
         value, pattern = self.build(node.this), self.build(node.args["expression"])
         refuse_char(value)
@@ -257,7 +267,11 @@ class ExprBuilder:
             found = self._shifted(day, unit, sign * count)
             if found is not None:
                 return found
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"interval arithmetic on {day.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "interval arithmetic on {type}",
+            type=Word(day.type),
+        )
 
     def _shifted(self, day: Expr, unit: str, count: int) -> Expr | None:
         if isinstance(day, Lit) and day.type == "date" and isinstance(day.value, int):
@@ -275,7 +289,7 @@ class ExprBuilder:
         if node.args.get("format") is not None or kind.startswith(
             ("struct", "array", "map", "interval")
         ):
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark")[:80])
+            raise _no_expression(node)
         if isinstance(inner, exp.Literal) and not inner.is_string and kind in _LITERAL_SUFFIX_TYPES:
             if kind == "double":  # 1.5D and CAST(1.5 AS DOUBLE) are one thing to the parser
                 return Lit(float(inner.name), kind)
@@ -330,11 +344,12 @@ class ExprBuilder:
 
     def _aggregate(self, node: exp.Expr, filter: Expr | None) -> Expr:
         if not is_aggregate(node):
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark")[:80])
+            raise _no_expression(node)
         if not self.aggregates or self._inside:
             raise unsupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                f"aggregate {node.sql('spark')[:60]} where Spark allows none",
+                "aggregate {sql} where Spark allows none",
+                sql=Sql(node.sql("spark")[:60]),
             )
         self._inside.append(node.key)
         try:
@@ -376,9 +391,16 @@ def _has_suffix(number: exp.Expr) -> bool:
     """
     if "start" not in number.meta:
         raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{number.name[:40]} of a type that is not certain"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{number} of a type that is not certain",
+            number=Sql(number.name[:40]),
         )
     return bool(number.meta["end"] - number.meta["start"] >= len(number.name))
+
+
+def _no_expression(node: exp.Expr) -> NotSupported:
+    sql = Sql(node.sql("spark")[:80])
+    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "{sql}", sql=sql)
 
 
 def like(value: Expr, pattern: Expr, escape: str) -> Expr:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
+from matcher.model.message import Number, Word
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.coerce import cast_to, refuse_char
 from matcher.sql.expressions.scope import unsupported
@@ -44,14 +45,24 @@ def formatted(name: str, args: Sequence[Expr], settings: TextSettings) -> Expr:
     if len(args) == 1 and name in ("from_unixtime", *_UNIX):
         args = (args[0], _DEFAULT)
     if len(args) != 2:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of {len(args)} arguments")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{name} of {number} arguments",
+            name=Word(name),
+            number=Number(len(args)),
+        )
     pattern = cast_to(args[1], "string", settings)
     if name in ("date_format", "from_unixtime"):
         kind = "timestamp" if name == "date_format" else "bigint"
         value = cast_to(args[0], kind, settings)
         return Call(name, (value, pattern), "string", value.nullable or pattern.nullable)
     if args[0].type not in _TIMES:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of {args[0].type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{name} of {type}",
+            name=Word(name),
+            type=Word(args[0].type),
+        )
     nullable = not settings.ansi or args[0].nullable or pattern.nullable
     if name in _UNIX:
         return Call(name, (args[0], pattern), "bigint", nullable)

@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import Call, Expr, Lit
+from matcher.model.message import Word
 from matcher.model.operators import NULL_FOR_NULL_ONLY
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import decimal_parts, decimal_type
@@ -135,7 +136,11 @@ def call_function(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     if plain is not None:
         name, keys, kinds, result = plain
         if any(v for k, v in node.args.items() if k not in keys and k != "safe"):
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} with further arguments")
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "{name} with further arguments",
+                name=Word(name),
+            )
         given = [node.args.get(k) for k in keys]
         args = [build(_unwrap(a)) for a in given if a is not None]
         return _call(name, args, kinds, result, settings)
@@ -153,7 +158,11 @@ def call_function(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
             return Call(known[0], (args[0],), "boolean", False)
         if known is not None and len(args) == len(known[1]):
             return _call(known[0], args, known[1], known[2], settings)
-    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"function {name_of(node)} is not known")
+    raise unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "function {name} is not known",
+        name=Word(name_of(node)),
+    )
 
 
 def name_of(node: exp.Expr) -> str:
@@ -176,7 +185,9 @@ def refuse_non_deterministic(node: exp.Expr) -> None:
         named = not node.expressions
     if named or isinstance(node, _NON_DETERMINISTIC_NODES):
         raise unsupported(
-            ReasonCode.NON_DETERMINISTIC, f"{name_of(node)}() differs from run to run or by session"
+            ReasonCode.NON_DETERMINISTIC,
+            "{name}() differs from run to run or by session",
+            name=Word(name_of(node)),
         )
 
 
@@ -193,9 +204,17 @@ def _call(
     for arg in args:
         refuse_char(arg)
         if arg.type == UNKNOWN:
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of a column not known")
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "{name} of a column not known",
+                name=Word(name),
+            )
         if name in ("substring", "left", "length", "right", "replace") and arg.type == "binary":
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of BINARY")
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "{name} of BINARY",
+                name=Word(name),
+            )
     cast = tuple(
         a if name in _OF_WALL_CLOCKS and a.type == "timestamp_ntz" else cast_to(a, k, settings)
         for a, k in zip(args, kinds, strict=False)
@@ -258,7 +277,11 @@ def _trunc(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
 def _extract(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     known = _EXTRACT.get(node.name.upper())
     if known is None:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"EXTRACT({node.name} …)")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "EXTRACT({unit} …)",
+            unit=Word(node.name),
+        )
     return _call(known[0], [build(_unwrap(node.args["expression"]))], (known[1],), "int", settings)
 
 
@@ -281,7 +304,11 @@ def _concat(node: exp.Expr, build: Build, settings: TextSettings) -> Expr:
     for arg in (build(n) for n in nodes):
         refuse_char(arg)
         if arg.type == "binary" or arg.type.startswith("array") or arg.type == UNKNOWN:
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"concat of {arg.type}")
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "concat of {type}",
+                type=Word(arg.type),
+            )
         text = cast_to(arg, "string", settings)
         flat += text.args if isinstance(text, Call) and text.op == "concat" else (text,)
     merged: list[Expr] = []
@@ -330,7 +357,11 @@ def _round(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
         else None
     )
     if kind is None:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"round of {value.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "round of {type}",
+            type=Word(value.type),
+        )
     return Call("round", (value, count), kind, True)
 
 
@@ -339,7 +370,12 @@ def _whole(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     value = build(node.this)
     parts = decimal_parts(value.type)
     if node.args.get("decimals") is not None or not (parts or value.type in ("double", "bigint")):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of {value.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "{name} of {type}",
+            name=Word(name),
+            type=Word(value.type),
+        )
     kind = "bigint"
     if parts is not None:
         kind = decimal_type(parts[0] - parts[1] + 1, 0) if parts[1] else value.type
@@ -349,7 +385,11 @@ def _whole(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
 def _abs(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     value = build(node.this)
     if not is_numeric(value.type):
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"abs of {value.type}")
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "abs of {type}",
+            type=Word(value.type),
+        )
     return Call("abs", (value,), value.type, value.nullable)
 
 
@@ -393,7 +433,11 @@ def one_type(args: list[Expr], what: str, settings: TextSettings) -> list[Expr]:
         found = common_type(wanted, arg.type, settings)
         if found is None or UNKNOWN in (wanted, arg.type):
             raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {wanted} and {arg.type}"
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "{what} of {wanted} and {type}",
+                what=Word(what),
+                wanted=Word(wanted),
+                type=Word(arg.type),
             )
         wanted = found
     return [cast_to(a, wanted, settings) for a in args]

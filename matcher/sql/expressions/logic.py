@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
+from matcher.model.message import Word
 from matcher.model.operators import NEGATION
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.coerce import cast_to
@@ -66,4 +67,8 @@ def as_boolean(expr: Expr, settings: TextSettings) -> Expr:
         return expr
     if expr.type in ("void", "string"):
         return cast_to(expr, "boolean", settings)
-    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} where BOOLEAN is needed")
+    raise unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{type} where BOOLEAN is needed",
+        type=Word(expr.type),
+    )

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from matcher.model.message import Sql, Word
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.scope import unsupported
 
@@ -63,5 +64,8 @@ def _may_be_the_parsers(operand: exp.Expr | None, place: str) -> bool:
 def _unsupported(node: exp.Expr, advice: str) -> Exception:
     text = node.sql("spark")[:80]
     return unsupported(
-        ReasonCode.UNSUPPORTED_EXPRESSION, f"{text} binds otherwise in Spark: {advice}"
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{sql} binds otherwise in Spark: {advice}",
+        sql=Sql(text),
+        advice=Word(advice),
     )

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.errors import InputCode, NotSupported, SqlInputError
 from matcher.model.expr import Call, Col, Expr
+from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import struct_fields
 from matcher.sql.expressions.types import UNKNOWN
@@ -23,9 +24,9 @@ from matcher.sql.expressions.types import UNKNOWN
 UNKNOWN_REL = -1  # relation number of a column whose source is not part of the block
 
 
-def unsupported(code: ReasonCode, detail: str) -> NotSupported:
+def unsupported(code: ReasonCode, template: str, /, **args: Arg) -> NotSupported:
     """The exception that becomes a miss reason of the block."""
-    return NotSupported(code.value, detail)
+    return NotSupported(code, template, **args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class Scope:
                 if scope._meant(parts):
                     raise unsupported(
                         ReasonCode.UNSUPPORTED_OPERATOR,
-                        f"correlated subquery: {'.'.join(parts)} is of the query around it",
+                        "correlated subquery: {name} is of the query around it",
+                        name=ColumnName(".".join(parts)),
                     )
                 scope = scope.outer
             if any(s.open for s in self._all_sources()):
@@ -115,7 +117,7 @@ class Scope:
         if any(other != first for other in found[1:]):
             line, col = position(self.text, column)
             raise SqlInputError(
-                "AMBIGUOUS_COLUMN",
+                InputCode.AMBIGUOUS_COLUMN,
                 f"column {'.'.join(parts)} could be of several tables{at(line, col)}: "
                 "put the table's name before it",
                 line,
@@ -140,7 +142,8 @@ class Scope:
                 return _expanded(qualifier, structs)
             if not chosen:
                 raise SqlInputError(
-                    "TABLE_NOT_FOUND", f"{'.'.join(qualifier)}.*: no table of that name in FROM"
+                    InputCode.TABLE_NOT_FOUND,
+                    f"{'.'.join(qualifier)}.*: no table of that name in FROM",
                 )
             self._refuse_open(chosen)
             return [c for s in chosen for c in s.columns]
@@ -204,7 +207,7 @@ class Scope:
             names += [c.name for s in sources for c in s.columns if struct_fields(c.expr.type)]
             hint = did_you_mean(qualifier[-1], names)
             return SqlInputError(
-                "TABLE_NOT_FOUND",
+                InputCode.TABLE_NOT_FOUND,
                 f"{'.'.join(parts)} names table {'.'.join(qualifier)}, which is not in FROM"
                 f"{at(line, col)}{hint}",
                 line,
@@ -214,7 +217,7 @@ class Scope:
             c.name for s in sources if not qualifier or s.is_called(qualifier) for c in s.columns
         ]
         return SqlInputError(
-            "COLUMN_NOT_FOUND",
+            InputCode.COLUMN_NOT_FOUND,
             f"column {'.'.join(parts)} is in none of the tables of the query{at(line, col)}"
             f"{did_you_mean(parts[-1], names)}",
             line,
@@ -286,12 +289,19 @@ def no_field(expr: Expr, parts: Sequence[str], cut: int) -> NotSupported:
     fields = [own for own, _ in struct_fields(expr.type) or ()]
     shown = shown_type(expr.type)
     if not fields:
-        why = f"{column}.{name} is a field of {column}, which is {shown}"
+        why = "{column}.{name} is a field of {column}, which is {type}"
     elif any(own.lower() == name.lower() for own in fields):
-        why = f"{column} ({shown}) has several fields {name}"
+        why = "{column} ({type}) has several fields {name}"
     else:
-        why = f"{column} ({shown}) has no field {name}{did_you_mean(name, fields)}"
-    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, why)
+        why = "{column} ({type}) has no field {name}{meant}"
+    return unsupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        why,
+        column=ColumnName(column),
+        name=ColumnName(name),
+        type=Word(shown),
+        meant=Word(did_you_mean(name, fields)),
+    )
 
 
 def _expanded(qualifier: tuple[str, ...], structs: list[Expr]) -> list[ScopeColumn]:
@@ -301,7 +311,9 @@ def _expanded(qualifier: tuple[str, ...], structs: list[Expr]) -> list[ScopeColu
     if len(structs) > 1 or not found or any(expr is None for _, expr in found):
         raise unsupported(
             ReasonCode.UNSUPPORTED_EXPRESSION,
-            f"{'.'.join(qualifier)}.* over {shown_type(structs[0].type)}",
+            "{name}.* over {type}",
+            name=ColumnName(".".join(qualifier)),
+            type=Word(shown_type(structs[0].type)),
         )
     return [ScopeColumn(name, expr) for name, expr in found if expr is not None]
 

@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.errors import NotSupported
+from matcher.model.message import Number, Sql
 from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
@@ -73,8 +74,10 @@ def _decimal_of(node: exp.DataType) -> str:
         case [int(precision), int(scale)] if 0 <= scale <= precision <= MAX_DECIMAL:
             return decimal_type(precision, scale)
     raise NotSupported(
-        ReasonCode.UNSUPPORTED_EXPRESSION.value,
-        f"DECIMAL({', '.join(written)[:40]}): Spark has up to {MAX_DECIMAL} digits",
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "DECIMAL({written}): Spark has up to {digits} digits",
+        written=Sql(", ".join(written)[:40]),
+        digits=Number(MAX_DECIMAL),
     )
 
 

@@ -53,7 +53,7 @@ def _rewrites(case: Case, guard: str, tried: list[Off]) -> list[dict[str, Any]]:
         if result is not None and result["hit"]:
             row = {"case": case.id, "guard": guard or " + ".join(place(FOUND[n]) for n in off)}
             row["off"] = [FOUND[n].name for n in off]
-            found.append({**row, "sql": result["rewritten_sql"], "stored": result["stored"]})
+            found.append({**row, "sql": result["rewrittenSql"], "stored": result["stored"]})
     return found
 
 

@@ -186,7 +186,7 @@ class SparkSuite:
         found += order.differences(text, columns, wanted, frame.dtypes, got)
         shown = offline.explain_query(decider.workspace, text)
         if shown["hit"]:  # over the caches as views of their names
-            frame = self.session.sql(shown["rewritten_sql"])
+            frame = self.session.sql(shown["rewrittenSql"])
             wrong = order.differences(text, columns, wanted, frame.dtypes, frame.collect())
             found += [f"as text: {w}" for w in wrong]
         made = self._outcome(query, len(wanted), found)

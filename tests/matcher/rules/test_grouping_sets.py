@@ -73,7 +73,7 @@ def test_too_many_sets_are_put_together_by_one_aggregation_alone():
     cache = f"CREATE RELATIONAL CACHE c AS SELECT {keys}, SUM(v) AS s FROM t GROUP BY CUBE ({keys})"
     query = f"SELECT {keys}, SUM(v) AS s FROM t GROUP BY CUBE ({keys})"
     found = offline.explain(table, cache + ";", query)
-    assert found["hit"] and "GROUPING SETS" in found["rewritten_sql"]
+    assert found["hit"] and "GROUPING SETS" in found["rewrittenSql"]
     # one set more is lacking: no view has all keys
     fewer = cache.replace(f"CUBE ({keys})", "GROUPING SETS ((k0, k1, k2), (k3, k4, k5))")
     missed = offline.explain(table, fewer + ";", query)

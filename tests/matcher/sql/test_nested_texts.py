@@ -107,5 +107,5 @@ def test_queries_are_answered_from_the_cache_above() -> None:
         "GROUP BY region;"
     )
     answer = explain(DDL, caches, "SELECT region, SUM(amt) AS total FROM sales GROUP BY region")
-    assert answer["caches"] == ["by_region"] and "FROM `by_region`" in answer["rewritten_sql"]
+    assert answer["caches"] == ["by_region"] and "FROM `by_region`" in answer["rewrittenSql"]
     assert "FROM `sales`" in answer["stored"]["by_region"]
