@@ -21,7 +21,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long dist proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-left test-long dist proofs jar lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -36,6 +36,7 @@ help:
 	@echo "make jar     the Java classes anew, after a change in cachemgr/jvm/java; needs a JDK"
 	@echo "make lint    ruff, mypy, import-linter, deptry, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
+	@echo "make mutations   forty changes of the program: does make test choose the tests that notice? (ARGS='…')"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
 	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
@@ -110,6 +111,9 @@ tpc: $(STAMP)
 
 mutants: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.mutants.run
+
+mutations: $(PREPARED)
+	$(VENV)/bin/python -m tests.harness.mutations.run $(ARGS)
 
 fuzz: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz.run --n $(N) $(ARGS)
