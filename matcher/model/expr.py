@@ -121,11 +121,12 @@ class Call(Expr):
     """A deterministic operator or function. `params` are arguments that are not expressions
     (escape character, …)."""
 
-    __slots__ = ("args", "op", "params")
+    __slots__ = ("_repr", "args", "op", "params")
 
     op: str
     args: tuple[Expr, ...]
     params: tuple[str, ...]
+    _repr: str
 
     def __init__(
         self,
@@ -159,9 +160,15 @@ class Call(Expr):
     __hash__ = Expr.__hash__
 
     def __repr__(self) -> str:
-        extra = "".join(f";{p}" for p in self.params)
-        kind = f":{self.type}" if self.op in ("cast", "try_cast") else ""
-        return f"{self.op}({', '.join(map(repr, self.args))}{extra}){kind}"
+        # kept: arguments are sorted by it at every level of a deep condition
+        try:
+            return self._repr
+        except AttributeError:
+            extra = "".join(f";{p}" for p in self.params)
+            kind = f":{self.type}" if self.op in ("cast", "try_cast") else ""
+            told = f"{self.op}({', '.join(map(repr, self.args))}{extra}){kind}"
+            _set(self, "_repr", told)
+            return told
 
 
 class Agg(Expr):
