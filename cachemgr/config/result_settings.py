@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cachemgr.config.judged.functions import SHOW_ZONE
 from cachemgr.config.judged.judge import holds_code, judge
 from cachemgr.config.judged.kinds import Kind
 from cachemgr.config.judged.others import HADOOP_PREFIX
@@ -18,6 +19,7 @@ from cachemgr.config.judged.values import OLD_NAMES, as_read, falls_back_to
 from matcher.memory.bounded import Bounded
 from matcher.model.message import Setting
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.predicates.time_zones import fixed_offset
 
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
@@ -164,7 +166,10 @@ class SettingsComparer:
                     here=Setting(_show(here)),
                     there=Setting(_show(there)),
                 )
-                found.append(_Difference(reason, judge(key).functions))
+                functions = judge(key).functions
+                if key == TIME_ZONE and _same_offset(here, there):
+                    functions = SHOW_ZONE
+                found.append(_Difference(reason, functions))
         return tuple(sorted(found, key=lambda each: bool(each.functions)))
 
     def _value(self, settings: Mapping[str, str], key: str) -> str | None:
@@ -184,6 +189,12 @@ class SettingsComparer:
         if key not in self._defaults:
             self._defaults[key] = MEANT_UNSET.get(key) or self._default(key)
         return self._defaults[key]
+
+
+def _same_offset(here: str | None, there: str | None) -> bool:
+    """Whether two zones are one by two names, as UTC and Etc/UTC."""
+    offset = fixed_offset(here or "")
+    return offset is not None and offset == fixed_offset(there or "")
 
 
 def _by_current_name(settings: Fingerprint) -> dict[str, str]:

@@ -23,10 +23,10 @@ from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoi
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.nested_aggregates import expanded
 from matcher.normalize.stored_plan import plan_definition
+from matcher.predicates.time_zones import fixed_offset
 from matcher.sql.reader import TextQuery, TextSettings, parse_query
 from matcher.sql.schema import DEFAULT_SCHEMA, Column, Schema, Table
 
-_UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})
 # Settings that change what a text means; SQL texts are read under these values alone.
 FIXED: Final = {
     "spark.sql.caseSensitive": "false",
@@ -80,7 +80,7 @@ def read_conf(values: Mapping[str, str]) -> Conf:
             )
     own = Settings.from_mapping(values)
     spark = spark_settings(values)
-    utc = spark.time_zone.lower() in _UTC
+    utc = fixed_offset(spark.time_zone) == 0
     text = TextSettings(spark.ansi, spark.decimal_precision_loss, utc)
     return Conf(text, match_options(values, own, only_declared=True), own.enabled)
 

@@ -25,6 +25,7 @@ from matcher.predicates.captured_settings import WRAPPING_SUM, aggregate_as, mea
 from matcher.predicates.constant_folding import fold
 from matcher.predicates.time_buckets import standard_unit
 from matcher.predicates.time_windows import side_of, whole_of
+from matcher.predicates.time_zones import fixed_offset
 from matcher.predicates.tuples import in_tuples
 
 Env = Mapping[int, "Expr | NotSupported"]
@@ -262,9 +263,6 @@ def _is_text(expr: Expr | None) -> TypeGuard[Lit]:
     return isinstance(expr, Lit) and expr.type == "string" and isinstance(expr.value, str)
 
 
-_UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00"})
-
-
 def _without_null_else(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """A CASE without ELSE is NULL there, as IF(p, x, NULL) says in full."""
     last = args[-1]
@@ -299,7 +297,7 @@ def _fold_moment(arg: Expr, type_: str, settings: Settings) -> Lit | None:
     """A temporal constant cast by UnwrapCastInBinaryComparison, which Spark folds only later."""
     if not isinstance(arg, Lit) or arg.type not in ("date", "timestamp") or arg.value is None:
         return None
-    return cast(arg, type_, utc=settings.time_zone.lower() in _UTC)
+    return cast(arg, type_, utc=fixed_offset(settings.time_zone) == 0)
 
 
 def _opaque(data: Function, args: tuple[Expr, ...]) -> Call:

@@ -132,9 +132,30 @@ def test_a_difference_names_the_key_and_both_values():
 
 def test_values_other_than_booleans_keep_their_case():
     found, _ = comparer()
-    here = fingerprint({"spark.sql.session.timeZone": "utc"})
-    there = fingerprint({"spark.sql.session.timeZone": "UTC"})
+    here = fingerprint({"spark.sql.session.timeZone": "europe/berlin"})
+    there = fingerprint({"spark.sql.session.timeZone": "Europe/Berlin"})
     assert found.compare(here, there) is not None
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "same"),
+    [
+        ("UTC", "Etc/UTC", True),
+        ("UTC", "+00:00", True),
+        ("UTC+1", "+01:00", True),
+        ("UTC", "Europe/London", False),  # summer
+        ("UTC", "Africa/Abidjan", False),  # had another offset once
+        ("+01:00", "Etc/GMT-1", False),  # the same, and not known to be
+        ("+01:00", "-01:00", False),
+    ],
+)
+def test_one_zone_by_two_names_matters_where_names_are_shown(here, there, same):
+    found, _ = comparer()
+    zones = [fingerprint({"spark.sql.session.timeZone": zone}) for zone in (here, there)]
+    assert found.compare(*zones) is not None  # whatever is called
+    assert (found.compare(*zones, lambda: frozenset({"sum", "hour"})) is None) is same
+    for function in ("date_format", "from_unixtime", "to_json"):
+        assert found.compare(*zones, lambda: frozenset({"sum", function})) is not None  # noqa: B023
 
 
 def test_an_unknown_setting_without_default_differs():

@@ -225,6 +225,28 @@ def test_a_setting_of_one_function_counts_where_that_is_called(wide, key):
             wide.sql(f"DROP RELATIONAL CACHE IF EXISTS {each}")
 
 
+def test_one_zone_by_another_name_costs_a_hit_where_names_are_shown(wide):
+    """UTC in one image, Etc/UTC in the other."""
+    moment = "CAST(day AS TIMESTAMP)"
+    for name, shown in (
+        ("hours", f"date_trunc('HOUR', {moment})"),
+        ("zones", f"date_format({moment}, 'y VV')"),
+    ):
+        query = f"SELECT {shown} AS t, SUM(amt) AS s FROM sales GROUP BY {shown}"
+        wide.cache(f"{name} AS {query}")
+        try:
+            wide.hit(query)
+            for zone in ("Etc/UTC", "+00:00", "GMT"):
+                with wide.conf(spark__sql__session__timeZone=zone):
+                    wide.hit(TOTALS)
+                    if name == "hours":
+                        wide.hit(query)
+                    else:
+                        wide.miss(query, "SETTINGS_DIFFER")
+        finally:
+            wide.sql(f"DROP RELATIONAL CACHE IF EXISTS {name}")
+
+
 def test_a_refresh_writes_by_no_setting_of_the_applications(lab):
     """INSERT OVERWRITE of some partitions, casts as of old, calendars as of old."""
     values = {key: value for key, value in HARMLESS.items() if judge(key).kind is Kind.WRITES}

@@ -31,6 +31,11 @@ _MAPS: Final = _JSON | {
     "map_concat", "mapconcat", "str_to_map", "stringtomap", "transform_keys", "transformkeys",
     "map_zip_with", "mapzipwith",
 }  # fmt: skip
+# Where the name of the time zone can be part of the text: patterns with V, v or z, and options.
+SHOW_ZONE: Final = _JSON | _CSV | _XML | {
+    "date_format", "dateformatclass", "from_unixtime", "fromunixtime", "to_char", "to_varchar",
+    "current_timezone", "currenttimezone",
+}  # fmt: skip
 
 _ROWS: Final[tuple[tuple[str, frozenset[str], str], ...]] = (
     ("avro.datetimeRebaseModeInRead", _AVRO, "days and times in the old calendar"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from cachemgr.config.judged.functions import of_functions
+from cachemgr.config.judged.functions import SHOW_ZONE, of_functions
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, walk
 from matcher.model.ir import Block, CachePlan
 
@@ -16,7 +16,7 @@ _ANY: Final = frozenset({"invoke", "staticinvoke"})
 
 @lru_cache(maxsize=1)
 def _all_functions() -> frozenset[str]:
-    return frozenset().union(*(each.functions for each in of_functions()))
+    return SHOW_ZONE.union(*(each.functions for each in of_functions()))
 
 
 def used_functions(block: Block, plan: CachePlan) -> frozenset[str]:
