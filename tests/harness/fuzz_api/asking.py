@@ -1,5 +1,6 @@
 """Garbage and mutated queries sent to a running service: each is answered below 500, or its
-connection ended, within a time; the service stays alive and does not grow."""
+connection ended, within a time; the service stays alive and does not grow, and nothing that it
+answers or logs has a value or a number of rows of the restricted table."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from cachemgr.metastore import open_metastore
 from tests.harness.fuzz_api.costly import costly
 from tests.harness.fuzz_api.findings import Finding, Findings
 from tests.harness.fuzz_api.garbage import request
 from tests.harness.fuzz_api.texts import mutated, queries
 from tests.processes import Service
+from tests.worlds.secret_rows import leaks, places
 
 ANSWER_SECONDS: Final = 30.0
 _PATIENCE: Final = 0.3
@@ -52,6 +55,24 @@ class Asking:
     def texts(self, seconds: float) -> int:
         """Ask /rewrite and /explain about mutated SQL for a time; how many times."""
         return self._for(seconds, "texts")
+
+    def places(self) -> int:
+        """Ask for all that can be had with GET, in each role; how much that was."""
+        asked = 0
+        with open_metastore(self.service.metastore_url) as store:
+            found = [*places(store)]
+        for token in self.service.tokens.values():
+            for place in found:
+                head = f"GET /api/v1{place} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                data = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
+                self._judge("places", asked, data, *self._exchange(data))
+                asked += 1
+        self._hear("metrics", 0, self.service.replica.client.get("/metrics").text)
+        return asked
+
+    def _hear(self, kind: str, number: int, told: str) -> None:
+        for sentinel in sorted(leaks(told)):
+            self.findings.add(Finding(kind, number, f"it tells {sentinel}", told[-3000:]))
 
     def one(self, kind: str, number: int) -> None:
         """Send the input of a number again."""
@@ -117,6 +138,7 @@ class Asking:
             wrong("an internal error among the reasons")
         if b"Traceback" in answer or b".py\\" in answer:
             wrong("a stack trace")
+        self._hear(kind, number, answer.decode("utf-8", "replace"))
 
     def _healthy(self, kind: str, number: int) -> None:
         replica = self.service.replica
@@ -143,6 +165,7 @@ class Asking:
             error = '"level": "error"' in line and _NO_SPARK not in line
             if error or "Traceback" in line:
                 self.findings.add(Finding("log", number, _event(line), line[:3000]))
+            self._hear("log", number, line)
 
 
 _NO_SPARK = "Spark does not start: "

@@ -108,6 +108,7 @@ def _server(answer: bytes | None):
         (b'HTTP/1.1 503 X\r\n\r\n{"type":"SPARK_LOST"}', None),
         (b'HTTP/1.1 200 OK\r\n\r\n{"code": "INTERNAL_ERROR"}', "an internal error"),
         (b"HTTP/1.1 400 X\r\n\r\nTraceback (most", "a stack trace"),
+        (b"HTTP/1.1 200 OK\r\n\r\n471,108,151,923 rows", "it tells 471108151923"),
         (None, "no end of the answer"),
     ],
 )
@@ -143,6 +144,7 @@ def test_a_service_that_grows():
         ('{"event": "Spark does not start: no java; tried again in 5 s", "level": "error"}', False),
         ('{"event": "a request failed", "level": "error"}', True),
         ("Traceback (most recent call last):", True),
+        ('{"event": "a row with N10156Sentinel", "level": "info"}', True),
         ('{"event": "Spark does not start: x", "exception": "Traceback", "level": "error"}', True),
     ],
 )
