@@ -20,7 +20,7 @@ from bench.results import Figure, percentile
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.index.registry import Registry
 from matcher.memory.decisions import Seen, Served, Shapes
-from matcher.normalize.normal_form import PreparedPlan
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates import truth
 from matcher.predicates.context import PredicateContext
 

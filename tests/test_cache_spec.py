@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.api import models
+from cachemgr.api.document_models import CacheDefinition
 from cachemgr.cache_spec import SPEC_FIELDS, CacheSpec, UnreadableTrigger, trigger_json, trigger_of
 from cachemgr.ddl import parse, render
 from cachemgr.ddl.cache_clauses import CLAUSES
@@ -36,7 +36,7 @@ def test_every_clause_is_read_and_written():
 
 
 def test_every_clause_is_in_the_definitions_file():
-    assert set(SPEC_FIELDS) <= models.CacheDefinition.model_fields.keys()
+    assert set(SPEC_FIELDS) <= CacheDefinition.model_fields.keys()
     data = spec_as_data(spec())
     assert spec_of_data(data) == spec()
     assert data["refresh"] == "EVERY 1 HOUR FULL"

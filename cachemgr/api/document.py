@@ -8,7 +8,7 @@ from dataclasses import replace
 from fastapi import APIRouter
 
 from cachemgr.access.grants import role_needed
-from cachemgr.api import models
+from cachemgr.api import document_models as models
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.roles import Role
 from cachemgr.statements import apply as applying

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from cachemgr.api import models
+from cachemgr.api import query_models as models
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.dependencies import ApiState, Principal, RecentViewer, State, Viewer
 from cachemgr.api.errors import ApiError

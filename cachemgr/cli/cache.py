@@ -17,7 +17,7 @@ from cachemgr.cli.input import Yes, confirm, text_of
 from cachemgr.cli.output import Format, moment, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
-from cachemgr.config.session_settings import parse_duration
+from cachemgr.config.setting_values import parse_duration
 from cachemgr.printable import plural
 from cachemgr.vocabulary import RefreshMode
 

@@ -10,7 +10,7 @@ import typer
 from cachemgr.cli.database import Url, metastore_of, opened
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
-from cachemgr.config.session_settings import parse_duration
+from cachemgr.config.setting_values import parse_duration
 from cachemgr.roles import Role
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cachemgr.config.session_settings import nearest
+from cachemgr.config.setting_names import nearest
 from cachemgr.errors import DefinitionError, ErrorCode
 
 OWN: Final = "cachemgr."

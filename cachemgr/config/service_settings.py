@@ -19,7 +19,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from cachemgr.config.session_settings import nearest
+from cachemgr.config.setting_names import nearest
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.priority import LOWEST
 from cachemgr.secrets import masked, names_secret

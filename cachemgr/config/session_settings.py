@@ -1,4 +1,4 @@
-"""The `spark.cachemgr.*` settings: one table, and the reading of values into types.
+"""The `spark.cachemgr.*` settings: one table, and the settings in force as it reads them.
 
 Refuses values it does not understand, naming the key, the value and what is accepted. Keys that
 it does not know are not refused here (a user's session must start), see `unknown_keys`.
@@ -6,7 +6,6 @@ it does not know are not refused here (a user's session must start), see `unknow
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,37 +13,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from cachemgr.config.setting_names import PREFIX, nearest
+from cachemgr.config.setting_values import (
+    one_of,
+    parse_bool,
+    parse_bytes,
+    parse_duration,
+    parse_int,
+    parse_optional,
+    parse_text,
+)
 from cachemgr.errors import ConfigurationError, ErrorCode
 from matcher.model.budget import DECISION_STEPS
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "spark.cachemgr."
 ENABLED: Final = PREFIX + "enabled"
 MODE: Final = PREFIX + "mode"
 METASTORE_URL: Final = PREFIX + "metastore.url"
 DDL: Final = PREFIX + "ddl"
-
-_DURATION_UNITS = {
-    "s": 1,
-    "sec": 1,
-    "second": 1,
-    "seconds": 1,
-    "m": 60,
-    "min": 60,
-    "minute": 60,
-    "minutes": 60,
-    "h": 3600,
-    "hour": 3600,
-    "hours": 3600,
-    "d": 86400,
-    "day": 86400,
-    "days": 86400,
-}
-# No moment of ours is further away: a calendar has no days for much more.
-MAX_DAYS: Final = 36500
-_SIZE_UNITS = {"b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
-_AMOUNT = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 class Mode(StrEnum):
@@ -65,89 +52,15 @@ class Ddl(StrEnum):
     ADMINS = "admins"
 
 
-def parse_duration(text: str) -> int:
-    """Read a duration such as `24h`, `30s`, `10 min`, `2d`; a bare number is seconds.
-
-    Args:
-        text: The text of the setting.
-
-    Returns:
-        Seconds.
-
-    Raises:
-        ValueError: If the text is not a duration, or one of more than `MAX_DAYS`.
-    """
-    match = _AMOUNT.fullmatch(text)
-    unit = match.group(2).lower() if match else ""
-    if match is None or (unit and unit not in _DURATION_UNITS):
-        raise ValueError("a duration such as 30s, 10min, 24h or 2d")
-    seconds = int(match.group(1)) * _DURATION_UNITS.get(unit, 1)
-    if seconds > MAX_DAYS * _DURATION_UNITS["d"]:
-        raise ValueError(f"a duration of at most {MAX_DAYS}d")
-    return seconds
-
-
-def parse_bytes(text: str) -> int:
-    """Read a size such as `256m`, `1g`, `512kb`; a bare number is bytes.
-
-    Args:
-        text: The text of the setting.
-
-    Returns:
-        Bytes, with powers of 1024 as in Spark.
-
-    Raises:
-        ValueError: If the text is not a size.
-    """
-    match = _AMOUNT.fullmatch(text)
-    unit = match.group(2).lower() if match else ""
-    if match is None or (unit and unit not in _SIZE_UNITS):
-        raise ValueError("a size such as 512k, 256m or 1g")
-    return int(match.group(1)) * int(1024 ** _SIZE_UNITS.get(unit, 0))
-
-
-def _parse_bool(text: str) -> bool:
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ValueError("true or false")
-    return word == "true"
-
-
-def _parse_int(text: str) -> int:
-    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text):
-        raise ValueError("a whole number of 0 or more")
-    return int(text)
-
-
-def _parse_text(text: str) -> str:
-    if not text.strip():
-        raise ValueError("a text that is not empty")
-    return text.strip()
-
-
-def _parse_optional(text: str) -> str:
-    return text.strip()
-
-
-def _one_of(choices: type[StrEnum]) -> Callable[[str], StrEnum]:
-    def parse(text: str) -> StrEnum:
-        for choice in choices:
-            if choice.value.lower() == text.strip().lower():
-                return choice
-        raise ValueError(" | ".join(choice.value for choice in choices))
-
-    return parse
-
-
 Kind = Literal["boolean", "integer", "text", "optional text", "mode", "users", "duration", "size"]
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "boolean": _parse_bool,
-    "integer": _parse_int,
-    "text": _parse_text,
-    "optional text": _parse_optional,
-    "mode": _one_of(Mode),
-    "users": _one_of(Ddl),
+    "boolean": parse_bool,
+    "integer": parse_int,
+    "text": parse_text,
+    "optional text": parse_optional,
+    "mode": one_of(Mode),
+    "users": one_of(Ddl),
     "duration": parse_duration,
     "size": parse_bytes,
 }
@@ -528,32 +441,6 @@ def setting(key: str) -> Setting:
     near = nearest(key, _BY_KEY)
     hint = f"did you mean {near}?" if near else f"the settings are {', '.join(_BY_KEY)}"
     raise ConfigurationError(ErrorCode.UNKNOWN_SETTING, f"unknown setting {key}: {hint}")
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was most likely meant.
-
-    Args:
-        name: One that does not exist.
-        names: Those that do.
-
-    Returns:
-        The one that `name` is the beginning of, else the closest in spelling; None if none is
-        close. Case does not count.
-
-    >>> nearest("spark.cachemgr.metastore", ["spark.cachemgr.mode", "spark.cachemgr.metastore.url"])
-    'spark.cachemgr.metastore.url'
-    """
-    names = tuple(names)
-    # what all begin with would make any two alike
-    prefix = PREFIX if all(known.startswith(PREFIX) for known in names) else ""
-    spelled = {known.removeprefix(prefix).lower(): known for known in names}
-    lower = name.removeprefix(prefix).lower()
-    for known in sorted(spelled):
-        if lower == known or known.startswith((f"{lower}.", f"{lower}_")):
-            return spelled[known]
-    close = difflib.get_close_matches(lower, spelled, n=1)
-    return spelled[close[0]] if close else None
 
 
 _SET = re.compile(rf"\s*SET\s+`?({re.escape(PREFIX)}[\w.]+)`?\s*=\s*(.*?)\s*;?\s*", re.I | re.S)

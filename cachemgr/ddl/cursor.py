@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from cachemgr.config.session_settings import MAX_DAYS
+from cachemgr.config.setting_values import MAX_DAYS
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.ddl.text import Kind, Lexed, Tok, line_col
 from cachemgr.errors import StatementError

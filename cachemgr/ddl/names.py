@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cachemgr.config.session_settings import nearest
+from cachemgr.config.setting_names import nearest
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import ErrorCode, NotFoundError
 

@@ -23,7 +23,8 @@ from cachemgr.api.dependencies import ApiState
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.receive_timeout import ReceiveTimeoutProtocol
 from cachemgr.config.service_settings import ServiceSettings
-from cachemgr.config.session_settings import PREFIX, Settings
+from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.delta.hadoop_files import HadoopFiles
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.places import is_local

@@ -25,7 +25,9 @@ from matcher.model.ir import (
     RecordPreservingJoin,
     Rewrite,
 )
-from matcher.normalize.normal_form import Interner, NormalQuery, PreparedPlan, occurrences
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import Interner, occurrences
 from matcher.render.placeholders import TAIL
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.rules.match_view import match_plan

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.config.session_settings import PREFIX, Settings, warn_of_unknown
+from cachemgr.config.session_settings import Settings, warn_of_unknown
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.causes import cause_of
 from cachemgr.config.service_settings import ServiceSettings
-from cachemgr.config.session_settings import PREFIX
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.ddl import parse
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate

@@ -19,7 +19,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from cachemgr.access.asker import Asker
-from cachemgr.config.session_settings import METASTORE_URL, PREFIX
+from cachemgr.config.session_settings import METASTORE_URL
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.ddl import parse
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode, StatementError
 from cachemgr.jvm.classes import class_on_path

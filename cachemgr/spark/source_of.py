@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cachemgr.config.service_address import checked_token, is_service_url
-from cachemgr.config.session_settings import PREFIX, Settings
+from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url

@@ -21,7 +21,8 @@ from cachemgr.config.result_settings import (
     TIME_ZONE,
     changes_results,
 )
-from cachemgr.config.session_settings import PREFIX, Settings
+from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import read_conf
 from matcher.model.message import Setting

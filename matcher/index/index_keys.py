@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import Col, columns
-from matcher.normalize.normal_form import OCCURRENCE, SINGLE_ROWS, PreparedPlan
+from matcher.normalize.normal_query import SINGLE_ROWS
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import OCCURRENCE
 from matcher.predicates.context import PredicateContext
 
 # With a table's number, stands for all of its columns where a plan may give each of them: it stores

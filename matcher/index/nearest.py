@@ -8,7 +8,9 @@ from typing import Final
 from matcher.index.shards import Shard, mask_of
 from matcher.model.ir import MatchOptions, Miss, Passed, Rewrite
 from matcher.model.reasons import Reason
-from matcher.normalize.normal_form import FIRST_UNKNOWN_TABLE, OCCURRENCE, NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import FIRST_UNKNOWN_TABLE, OCCURRENCE
 from matcher.rules.choose import rank
 from matcher.rules.match_view import match_plan
 

@@ -38,12 +38,12 @@ from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Choice, MatchOptions, Miss, Passed, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import (
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import (
     FIRST_UNKNOWN_TABLE,
     OCCURRENCE,
     Interner,
-    NormalQuery,
-    PreparedPlan,
     occurrences,
 )
 from matcher.rules.choose import preference

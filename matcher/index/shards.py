@@ -8,13 +8,9 @@ from typing import Final
 
 from matcher.index.index_keys import ANY_COLUMN, STORED, fixed_tables, mentioned
 from matcher.model.ir import RecordPreservingJoin
-from matcher.normalize.normal_form import (
-    FIRST_UNKNOWN_TABLE,
-    OCCURRENCE,
-    SINGLE_ROWS,
-    NormalQuery,
-    PreparedPlan,
-)
+from matcher.normalize.normal_query import SINGLE_ROWS, NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import FIRST_UNKNOWN_TABLE, OCCURRENCE
 from matcher.rules.leave_out_tables import may_be_left_out
 
 # Where shards stand of which no table must be in the query.

@@ -15,7 +15,8 @@ from matcher.model.expr import Call, Col, Expr, Lit, columns, conjuncts, walk
 from matcher.model.operators import COMPARISONS
 from matcher.model.reasons import Reason
 from matcher.model.types import INTEGRAL
-from matcher.normalize.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.domains import universe
 from matcher.rules.attempt import spell

@@ -29,7 +29,9 @@ from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
 from matcher.model.operators import COMPARES, TEXT_TESTS
 from matcher.model.reasons import Reason
-from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import relabel
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.implication import implies
 from matcher.predicates.negative_zeros import is_minus_zero

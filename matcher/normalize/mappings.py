@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from matcher.model.budget import Search, spend, within
-from matcher.normalize.normal_form import OCCURRENCE, NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import OCCURRENCE
 
 MAX_MAPPINGS: Final = 24
 

@@ -18,7 +18,9 @@ from typing import Final
 from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.ir import Block, MatchOptions, Miss, Output, Rewrite, SortKey
 from matcher.model.reasons import Reason
-from matcher.normalize.normal_form import Interner, NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import Interner
 from matcher.partials.split import WIDE_SUM, States
 from matcher.render.placeholders import PARTS
 from matcher.render.select import render_rewrite

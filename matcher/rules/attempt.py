@@ -23,7 +23,9 @@ from matcher.model.ir import (
 from matcher.model.message import CacheName, ColumnName, Message, listed
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
-from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.outer_join_keys import OuterJoinKey
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.raising import may_raise
 from matcher.predicates.time_buckets import Bucket

@@ -17,7 +17,7 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit, disjuncts
 from matcher.model.ir import CachePlan, GroupingSet
-from matcher.normalize.normal_form import read_cost, set_rows
+from matcher.normalize.prepared_plan import read_cost, set_rows
 
 _UNKNOWN_ROWS: Final = 1e9
 _PASS_SHARE: Final = 0.2

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from matcher.model.expr import Expr
 from matcher.model.message import CacheName, JoinName, Message, Word
-from matcher.normalize.normal_form import PreparedPlan
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates.context import column_equality
 
 

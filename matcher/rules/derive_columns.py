@@ -17,7 +17,7 @@ from matcher.model.ir import GROUPING_ID_COLUMN, Measure, StoredColumn
 from matcher.model.message import CacheName, ColumnName, Message, Sql, Word, listed
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import Determined, measure_of_equals
-from matcher.normalize.normal_form import OuterJoinKey
+from matcher.normalize.outer_join_keys import OuterJoinKey
 from matcher.predicates.captured_settings import differing
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.time_windows import holds_whole, over, read_window

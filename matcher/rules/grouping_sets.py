@@ -23,7 +23,7 @@ from matcher.model.expr import Agg, Call, Col, Expr, Lit, transform
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, Miss, Output, Rewrite, SortKey
 from matcher.model.message import Arg, Number
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import NormalQuery
+from matcher.normalize.normal_query import NormalQuery
 from matcher.normalize.stored_plan import grouping_id
 
 MAX_BRANCHES: Final = 32

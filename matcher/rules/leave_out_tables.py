@@ -24,7 +24,7 @@ from matcher.model.expr import Call, Col, Expr, columns, conjuncts, transform
 from matcher.model.ir import Block, LeftOut, OuterJoin, RecordPreservingJoin
 from matcher.model.message import CacheName, JoinName, TableName, Word
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import NormalQuery
+from matcher.normalize.normal_query import NormalQuery
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from matcher.model.expr import Col, columns
-from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.outer_join_keys import OuterJoinKey
 from matcher.normalize.outer_joins import keep_side, reduced
 from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import PlanAttempt, Refused

@@ -36,7 +36,9 @@ from matcher.model.message import (
     listed,
 )
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.outer_join_keys import OuterJoinKey
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored

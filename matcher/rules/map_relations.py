@@ -15,7 +15,8 @@ from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import RecordPreservingJoin
 from matcher.model.message import CacheName, JoinName, Message, Sql, TableName, listed
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import OCCURRENCE
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt, Refused, spell
 from matcher.rules.declared_joins import spell_join, why_lapsed

@@ -13,7 +13,8 @@ from matcher.model.message import CacheName, Count, Number, TableName, Word, lis
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import VALUE_OF_EQUALS
 from matcher.normalize.mappings import MAX_MAPPINGS, mappings
-from matcher.normalize.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.predicates.null_sources import NULL_TESTS
 from matcher.rules import PLAN_RULES, VIEW_RULES
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,9 +12,15 @@ from typer.testing import CliRunner
 from cachemgr.api.app import create_app
 from cachemgr.api.dependencies import ApiState
 from cachemgr.cli import main
+from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.roles import Role
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.sources import MetastoreSource
+from cachemgr.text.door import TextDoor
+from tests.api.text_service import Texts
+from tests.harness.load.population import SETTINGS, populate
 from tests.processes import free_port
 from tests.servers import ServerThread
 from tests.worlds.records import cache_of
@@ -124,3 +131,14 @@ def run(request, store, metastore_url, serve, monkeypatch, tmp_path):
         return done.exit_code, done.stdout, done.stderr
 
     return command
+
+
+@pytest.fixture(params=[1, 3], ids=["new", "known"])
+def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path, request) -> Iterator[Texts]:
+    tables = populate(store, tmp_path, 10)
+    feed = Feed(MetastoreSource(open_metastore(metastore_url)))
+    feed.start()
+    assert feed.wait_loaded(20)
+    door = TextDoor(feed, Heads(), SETTINGS)
+    yield Texts(serve(texts=door), store, feed, tmp_path, tables, door, request.param)
+    feed.close()

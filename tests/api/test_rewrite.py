@@ -3,84 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-import httpx
 import pytest
-from sqlalchemy import text
 
-from cachemgr.base_state import TableAt
-from cachemgr.cache_spec import Freshness
-from cachemgr.delta.head_lookup import Heads
-from cachemgr.delta.past import UNKNOWN_PAST, Past
-from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.roles import Role
-from cachemgr.serving.feed import Feed
-from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
-from cachemgr.text.door import TextDoor, TextRequest
-from cachemgr.vocabulary import FreshnessKind
-from matcher.model.reasons import ReasonCode
-from tests.harness.load.population import SETTINGS, populate, schema_of, write_commit
-
-FROM = """FROM lineorder, dates, customer, supplier, part
-WHERE lo_orderdate = d_datekey AND lo_custkey = c_custkey
-AND lo_suppkey = s_suppkey AND lo_partkey = p_partkey"""
-UNLIMITED = Freshness(FreshnessKind.UNLIMITED)
-QUERY = f"""SELECT d_year, c_nation, SUM(lo_revenue) AS revenue {FROM}
-AND c_region = 'ASIA' AND d_year >= 1993 GROUP BY d_year, c_nation ORDER BY d_year"""
-
-
-@dataclass
-class Texts:
-    """A service with some caches, and clients of it. Each request is sent `times` times: a text is
-    known when it comes for the third time, and what is known must not change any answer."""
-
-    url: str
-    store: Metastore
-    feed: Feed
-    folder: Path
-    tables: dict[str, TableAt]
-    door: TextDoor
-    times: int
-    tokens: dict[str, str] = field(default_factory=dict)
-
-    def ask(self, path: str, body: object, principal: str = "ann") -> httpx.Response:
-        if principal not in self.tokens:
-            self.tokens[principal] = self.store.tokens.create(principal, Role.VIEWER)[1]
-        headers = {"Authorization": f"Bearer {self.tokens[principal]}"}
-        url = f"{self.url}/api/v1/{path}"
-        for _ in range(self.times):
-            answer = httpx.post(url, json=body, headers=headers, timeout=30)
-        return answer
-
-    def rewrite(self, sql: str, principal: str = "ann", **more: object) -> dict:
-        answer = self.ask("rewrite", {"sql": sql, **more}, principal)
-        assert answer.status_code == 200, answer.text
-        found = answer.json()
-        assert found["hit"] is (found["sql"] is not None)
-        return found
-
-    def code(self, sql: str, principal: str = "ann", **more: object) -> str:
-        found = self.rewrite(sql, principal, **more)
-        assert not found["hit"] and found["tables"] == [], found
-        return found["reasons"][0]["code"]
-
-    def commit(self, table: str, version: int, *actions: dict) -> None:
-        write_commit(self.folder / table / "_delta_log", version, list(actions))
-
-
-@pytest.fixture(params=[1, 3], ids=["new", "known"])
-def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path, request) -> Iterator[Texts]:
-    tables = populate(store, tmp_path, 10)
-    feed = Feed(MetastoreSource(open_metastore(metastore_url)))
-    feed.start()
-    assert feed.wait_loaded(20)
-    door = TextDoor(feed, Heads(), SETTINGS)
-    yield Texts(serve(texts=door), store, feed, tmp_path, tables, door, request.param)
-    feed.close()
+from tests.api.text_service import QUERY, UNLIMITED, Texts
+from tests.harness.load.population import SETTINGS, schema_of, write_commit
 
 
 def test_the_sql_to_run_and_what_its_rows_are(texts: Texts):
@@ -95,74 +23,6 @@ def test_the_sql_to_run_and_what_its_rows_are(texts: Texts):
     assert found["settings"] == SETTINGS
     again = texts.rewrite(QUERY.replace("ASIA", "EUROPE"))
     assert again["sql"] == found["sql"].replace("ASIA", "EUROPE")
-
-
-def test_a_known_text_is_answered_at_once_as_it_is_otherwise(texts: Texts):
-    other = QUERY.replace("ASIA", "EUROPE").replace("1993", "1995")
-    asked = TextRequest(other, "ann")
-    assert texts.door.quick(asked) is None
-    for _ in range(3):
-        texts.ask("rewrite", {"sql": QUERY})
-        texts.ask("explain", {"sql": QUERY, "candidates": 5})
-    found = texts.door.quick(asked)
-    assert found is not None and found == texts.door.answer(asked)
-    assert found.sql is not None and "'EUROPE'" in found.sql and "1995" in found.sql
-    explained = texts.door.quick(asked, explain=5)
-    assert explained is not None and explained == texts.door.answer(asked, explain=5)
-    assert texts.door.quick(TextRequest(other, "ann", schema="elsewhere")) is None
-    ansi = {"spark.sql.ansi.enabled": "false"}
-    assert texts.door.quick(TextRequest(other, "ann", settings=ansi)) is None
-    unlike = other.replace("d_year >= 1995", "d_year >= 1995 AND c_city = 'x'")
-    assert texts.door.quick(TextRequest(unlike, "ann")) is None
-
-
-def test_what_takes_longer_than_a_moment_is_not_told_soon(
-    texts: Texts, monkeypatch: pytest.MonkeyPatch
-):
-    """Nor is what a moment was too short for taken for what the query has."""
-    usual = TextRequest(QUERY, "ann")
-    assert texts.door.soon(usual) == texts.door.answer(usual)
-    copies = ", ".join(f"lineorder l{i}" for i in range(16))
-    joined = " AND ".join(f"l{i}.lo_orderkey = l{i + 1}.lo_orderkey" for i in range(15))
-    worst = TextRequest(f"SELECT SUM(l0.lo_revenue) AS a FROM {copies} WHERE {joined}", "ann")
-    with monkeypatch.context() as shorter:
-        shorter.setattr("cachemgr.text.door.SOON_SECONDS", 0.0)
-        assert texts.door.soon(worst) is None
-    found = texts.door.answer(worst)
-    assert found.sql is None
-    assert {r.code for r in found.reasons}.isdisjoint({ReasonCode.OUT_OF_TIME})
-    assert texts.feed.telemetry.counters().get("errors", 0) == 0
-
-
-def test_a_known_text_stays_known_while_caches_are_refreshed(texts: Texts):
-    """A refresh somewhere happens every few seconds: what is known of texts must outlive it."""
-    asked = TextRequest(QUERY, "ann")
-    for _ in range(3):
-        texts.ask("rewrite", {"sql": QUERY})
-    assert texts.door.quick(asked) is not None
-
-    def change(columns: dict[str, str]) -> None:
-        seen = (replace(t, version=t.version + 1) for t in texts.tables.values())
-        noted = [replace(t, columns=columns.get(t.name, t.columns)) for t in seen]
-        texts.tables = {t.name.rpartition(".")[2]: t for t in noted}
-        texts.store.tables.note(noted)
-        cache = texts.store.caches.matching()[0]
-        now = texts.store.clock.now()
-        texts.store.caches.update(cache.id, cache.version, now=now, freshness=UNLIMITED)
-        assert texts.feed.sync()
-
-    change({})
-    found = texts.door.quick(asked)
-    assert found is not None and found.sql is not None
-    narrower = schema_of("customer").replace("c_nation", "c_country")
-    change({texts.tables["customer"].name: narrower})
-    assert texts.door.quick(asked) is None
-    # the log, which is what counts, still has the columns of before
-    assert texts.rewrite(QUERY)["hit"]
-    change({texts.tables["customer"].name: narrower})
-    assert texts.rewrite(QUERY)["hit"] and texts.door._names is not None
-    place = texts.tables["customer"].location
-    assert texts.door._names.tables[place].columns == schema_of("customer"), "seen in the log"
 
 
 def test_explain_tells_of_the_nearest_caches(texts: Texts):
@@ -229,40 +89,6 @@ def test_a_log_that_is_cut_off(texts: Texts):
         (log / f"{version:020d}.json").unlink()
     write_commit(log, 5, [{"commitInfo": {}}])
     assert texts.code(QUERY) == "FRESHNESS_UNKNOWN"
-
-
-class Asked:
-    """Notes which tables a Spark is asked for, and knows none."""
-
-    def __init__(self) -> None:
-        self.places: list[str] = []
-
-    def look(self, seeds: Iterable[TableAt]) -> Mapping[str, TableAt]:
-        self.places += [seed.location for seed in seeds]
-        return {}
-
-    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
-        self.places.append(table.location)
-        return UNKNOWN_PAST
-
-
-@pytest.mark.parametrize("left", ["nothing", "a log without its schema"])
-def test_no_spark_is_asked_for_a_known_text(texts: Texts, left):
-    """It would hold up all other known texts."""
-    spark = Asked()
-    door = TextDoor(texts.feed, Heads(spark), SETTINGS)
-    for _ in range(3):
-        door.answer(TextRequest(QUERY, "ann"))
-    assert door.quick(TextRequest(QUERY, "ann")) is not None
-    log = texts.folder / "part" / "_delta_log"
-    for commit in log.iterdir():
-        commit.unlink()
-    if left != "nothing":
-        write_commit(log, 5, [{"commitInfo": {}}])
-    assert door.quick(TextRequest(QUERY, "ann")) is None
-    assert spark.places == []
-    assert door.answer(TextRequest(QUERY, "ann")).sql is None
-    assert spark.places == [texts.tables["part"].location], "as for a text that is not known"
 
 
 def test_texts_that_are_refused(texts: Texts):
@@ -339,28 +165,6 @@ def test_tables_by_their_folders(texts: Texts):
     assert texts.code(parquet) == "UNSUPPORTED_RELATION"
 
 
-def test_a_table_without_a_name_is_known_by_its_folder(texts: Texts):
-    was = texts.tables["lineorder"]
-    with texts.store.engine.begin() as connection:
-        connection.execute(text("DELETE FROM base_tables WHERE name = :n"), {"n": was.name})
-    texts.store.tables.note([replace(was, name=was.location)])
-    texts.feed.sync()
-    assert texts.code(QUERY) == "UNSUPPORTED_RELATION"
-    by_path = QUERY.replace("FROM lineorder", f"FROM delta.`{was.location}`")
-    assert texts.rewrite(by_path)["hit"]
-
-
-def test_a_name_for_two_places_is_known_under_neither(texts: Texts):
-    other = texts.store.caches.matching()[5]
-    place = next(r[0] for r in other.plan["relations"] if "customer" in r[0])
-    twin = texts.tables["customer"]
-    copy = TableAt(twin.name, place, "x", 0, 0, columns=twin.columns)
-    texts.store.tables.note([copy])
-    texts.feed.sync()
-    found = texts.rewrite(QUERY)
-    assert not found["hit"] and "two locations" in found["reasons"][0]["detail"]
-
-
 def test_settings_of_the_session(texts: Texts):
     zone = "spark.sql.session.timeZone"
     assert texts.code(QUERY, settings={zone: "Asia/Tokyo"}) == "SETTINGS_DIFFER"
@@ -384,15 +188,6 @@ def test_settings_of_the_session(texts: Texts):
     assert texts.rewrite(QUERY, settings=same | functions)["hit"]  # it makes no map
     wrong = texts.ask("rewrite", {"sql": QUERY, "settings": {"spark.cachemgr.mode": "maybe"}})
     assert wrong.status_code == 400 and "maybe" in wrong.json()["error"]["message"]
-
-
-def test_long_settings_are_not_remembered(texts: Texts):
-    for number in range(3):
-        settings = {f"spark.my.own.{n}": "x" * 5_000 + str(number) for n in range(3)}
-        assert texts.rewrite(QUERY, settings=settings)["hit"]
-        assert texts.rewrite(QUERY, settings={"spark.my.own": str(number)})["hit"]
-    kept = [sum(len(k) + len(v) for k, v in key) for key in texts.door._settings._entries]
-    assert len(kept) == 3 and max(kept) < 5_000
 
 
 def test_grants_and_restricted_tables_hold(texts: Texts):

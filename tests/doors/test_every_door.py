@@ -33,6 +33,7 @@ from cachemgr.metastore import open_metastore
 from cachemgr.statements.columns import columns_of
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import Trigger
+from tests.doors.each_statement import FORBIDDEN, INSERT, OURS, TEXTS
 from tests.doors.spark_server import Server, server, server_conf, spark_home
 from tests.processes import SMALL_JVM, Started
 
@@ -314,86 +315,6 @@ def _expected(door: str) -> list[str]:
 # ---- each statement
 
 
-_FORBIDDEN: Final = (
-    "GRANT USE ON RELATIONAL CACHE by_shop TO `ann@example.com`",
-    "REVOKE USE ON RELATIONAL CACHE by_shop FROM `ann@example.com`",
-    "RESTRICT BASE TABLE sales",
-    "UNRESTRICT BASE TABLE hr.salaries",
-    "CREATE RELATIONAL CACHE placed LOCATION '/no/such/place' AS SELECT shop FROM sales GROUP BY 1",
-)
-_BY_SHOP: Final = "SELECT shop, kind, SUM(amount) AS amount, COUNT(*) AS n FROM sales GROUP BY 1, 2"
-_BY_KIND: Final = "SELECT kind, SUM(amount) AS amount FROM by_shop GROUP BY kind"
-_JOIN: Final = "sales s INNER JOIN shops ON s.shop = shops.id PRESERVES s"
-_INSERT: Final = "INSERT INTO sales VALUES (5000, 3, 1, 7)"  # Spark's own
-_TEXTS: Final = (
-    f"EXPLAIN CREATE RELATIONAL CACHE by_shop AS {_BY_SHOP}",
-    "CREATE RELATIONAL CACHE by_shop COMMENT 'sums, by \"shop\" and `kind`'\n"
-    "  PARTITIONED BY (shop) /* on\n  two lines */ TBLPROPERTIES ('cachemgr.freshHits' = 'true')\n"
-    f"  REFRESH ON DEMAND AUTO STRICT ENABLE REWRITE\nAS {_BY_SHOP}",
-    f"CREATE RELATIONAL CACHE IF NOT EXISTS by_shop AS {_BY_SHOP}",
-    "SHOW RELATIONAL CACHES LIKE 'by_shop|none'",
-    "EXPLAIN REFRESH by_shop",
-    "REFRESH RELATIONAL CACHE by_shop",
-    "REFRESH RELATIONAL CACHE by_shop AUTO",
-    _INSERT,
-    "DESCRIBE RELATIONAL CACHE by_shop",
-    "EXPLAIN REFRESH by_shop FULL",
-    "EXPLAIN REFRESH by_shop INCREMENTAL",
-    "REFRESH RELATIONAL CACHE by_shop INCREMENTAL ONLY",
-    _INSERT,
-    "REFRESH RELATIONAL CACHE by_shop INCREMENTAL",
-    "REFRESH RELATIONAL CACHE by_shop FULL",
-    "EXPLAIN REWRITE SELECT shop, SUM(amount) FROM sales WHERE kind < 2 GROUP BY shop",
-    "EXPLAIN REWRITE FORMAT JSON SELECT shop, COUNT(*) FROM sales GROUP BY shop",
-    "EXPLAIN REWRITE SELECT shop, MAX(amount) FROM sales GROUP BY shop",
-    "CREATE RELATIONAL CACHE by_kind CLUSTER BY (kind) DISABLE REWRITE\n"
-    "  REFRESH CRON '0 6 * * mon-fri' AT TIME ZONE 'Europe/Berlin' FULL\n"
-    f"  MAX STALENESS INTERVAL 1 DAY AS {_BY_KIND}",
-    "DESC RELATIONAL CACHE by_kind",
-    f"EXPLAIN CREATE OR REPLACE RELATIONAL CACHE by_kind AS {_BY_KIND}",
-    "CREATE OR REPLACE RELATIONAL CACHE by_kind REFRESH ON COMMIT AT MOST EVERY 10 MINUTES\n"
-    f"  MAX STALENESS UNLIMITED AS {_BY_KIND}",
-    "REFRESH RELATIONAL CACHE by_kind",
-    "CREATE RELATIONAL CACHE cube REFRESH TARGET LAG 5 MINUTES INCREMENTAL AS\n"
-    "SELECT GROUPING_ID() AS gid, shop, kind, SUM(amount) AS amount FROM sales\n"
-    "GROUP BY shop, kind GROUPING SETS ((shop, kind), (shop), ())",
-    "REFRESH RELATIONAL CACHE cube",
-    "ALTER RELATIONAL CACHE by_kind DISABLE REWRITE",
-    "ALTER RELATIONAL CACHE by_kind ENABLE REWRITE",
-    "ALTER RELATIONAL CACHE by_kind PAUSE",
-    "SHOW RELATIONAL CACHES LIKE 'by_*|cube'",
-    "ALTER RELATIONAL CACHE by_kind RESUME",
-    "ALTER RELATIONAL CACHE by_kind SET REFRESH EVERY 1 HOUR INCREMENTAL ONLY",
-    "ALTER RELATIONAL CACHE by_kind SET MAX STALENESS UNLIMITED",
-    "ALTER RELATIONAL CACHE by_kind SET MAX STALENESS INTERVAL 15 MINUTES",
-    "SHOW CREATE RELATIONAL CACHE by_kind",
-    "ALTER RELATIONAL CACHE by_kind SET STRICT",
-    "ALTER RELATIONAL CACHE by_kind SET TBLPROPERTIES ('cachemgr.freshHits' = 'false')",
-    "ALTER RELATIONAL CACHE by_kind RENAME TO by_sort",
-    "SHOW CREATE RELATIONAL CACHE by_sort",
-    "SHOW RELATIONAL CACHES",
-    "DESCRIBE RELATIONAL CACHE EXTENDED cube",
-    "DESCRIBE RELATIONAL CACHE EXTENDED by_sort",
-    f"CREATE RECORD PRESERVING JOIN sales_shops AS {_JOIN}",
-    f"CREATE RECORD PRESERVING JOIN IF NOT EXISTS sales_shops AS {_JOIN} NOT VALIDATED",
-    f"CREATE RECORD PRESERVING JOIN trusted AS {_JOIN} NOT VALIDATED",
-    "SHOW RECORD PRESERVING JOINS",
-    "VALIDATE RECORD PRESERVING JOIN trusted",
-    *_FORBIDDEN,
-    "SHOW RESTRICTED BASE TABLES",
-    "DROP RECORD PRESERVING JOIN trusted",
-    "DROP RECORD PRESERVING JOIN IF EXISTS trusted",
-    "DROP RECORD PRESERVING JOIN IF EXISTS sales_shops",
-    "DROP RELATIONAL CACHE by_sort",
-    "DROP RELATIONAL CACHE IF EXISTS by_sort",
-    "DROP RELATIONAL CACHE IF EXISTS cube",
-    "DROP RELATIONAL CACHE by_shop",
-    "SHOW RELATIONAL CACHES LIKE 'by_s*|cube'",
-    "SHOW RECORD PRESERVING JOINS",
-)
-_OURS: Final = tuple(text for text in _TEXTS if text != _INSERT)
-
-
 class _Answer(NamedTuple):
     """What a statement was answered: columns and rows, or the condition of an error."""
 
@@ -428,12 +349,12 @@ def test_each_statement_is_carried_out_by_beeline_and_through_connect(made: Serv
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as store:
         store.tables.restrict("hr.salaries", "file:/data/hr/salaries", "0" * 32, by="root")
     by_beeline, by_connect = _by_beeline(made, "at_beeline"), _by_connect(made, "at_connect")
-    refused = {text: "FORBIDDEN" if text in _FORBIDDEN else "" for text in _TEXTS}
+    refused = {text: "FORBIDDEN" if text in FORBIDDEN else "" for text in TEXTS}
     for answers in (by_beeline, by_connect):
-        told = [(text, answer.error) for text, answer in zip(_TEXTS, answers, strict=True)]
-        assert told == [(text, refused[text]) for text in _TEXTS]
-    for text, one, other in zip(_TEXTS, by_beeline, by_connect, strict=True):
-        if text == _INSERT or text in _FORBIDDEN:
+        told = [(text, answer.error) for text, answer in zip(TEXTS, answers, strict=True)]
+        assert told == [(text, refused[text]) for text in TEXTS]
+    for text, one, other in zip(TEXTS, by_beeline, by_connect, strict=True):
+        if text == INSERT or text in FORBIDDEN:
             continue
         columns = columns_of(parse(text)).columns
         assert one.columns == other.columns == tuple(name for name, _ in columns), text
@@ -442,8 +363,8 @@ def test_each_statement_is_carried_out_by_beeline_and_through_connect(made: Serv
 
 
 def _no_kind_is_left_out() -> None:
-    """The statements above are of all kinds that there are, in all forms that are data."""
-    parsed = [parse(text) for text in _OURS]
+    """`TEXTS` are of all kinds that there are, in all forms that are data."""
+    parsed = [parse(text) for text in OURS]
     assert {type(each) for each in parsed} == set(get_args(Statement))
     actions = [each.action for each in parsed if isinstance(each, AlterRelationalCache)]
     assert {type(action) for action in actions} == set(get_args(AlterAction))
@@ -467,7 +388,7 @@ def _by_beeline(asked: Server, schema: str) -> list[_Answer]:
     """The answers of all texts, in one session of beeline that goes on after an error."""
     script, out = asked.folder / "each.sql", asked.folder / "each.out"
     texts = [f"USE {schema}"]
-    for text in _TEXTS:
+    for text in TEXTS:
         texts += [f"SELECT '{_MARK}' AS mark", text]
     script.write_text("".join(f"{text};\n" for text in texts))
     url = f"jdbc:hive2://127.0.0.1:{asked.thrift}/"
@@ -486,7 +407,7 @@ def _by_beeline(asked: Server, schema: str) -> list[_Answer]:
     conditions = iter(_CONDITION.findall(started.text()))
     told = _PROMPT.sub("", out.read_bytes().decode())
     parts = told.split(f"mark\n{_MARK}\n")[1:]
-    assert len(parts) == len(_TEXTS), started.text()[-4000:] + told
+    assert len(parts) == len(TEXTS), started.text()[-4000:] + told
     answers = [
         _of_csv(part) if part.strip() else _Answer(error=next(conditions, "none")) for part in parts
     ]
@@ -503,7 +424,7 @@ def _by_connect(asked: Server, schema: str) -> list[_Answer]:
     """The answers of all texts in one session of Connect."""
     with _remote(asked) as session:
         session.sql(f"USE {schema}")
-        return [_by_session(session, text) for text in _TEXTS]
+        return [_by_session(session, text) for text in TEXTS]
 
 
 def _by_session(session: Any, text: str) -> _Answer:

@@ -16,7 +16,8 @@ from itertools import permutations, product
 
 from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
 from matcher.model.ir import Block, Relation
-from matcher.normalize.normal_form import Interner, NormalQuery, occurrences
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.relation_numbers import Interner, occurrences
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.predicates.implication import implies
 

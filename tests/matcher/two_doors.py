@@ -14,7 +14,8 @@ from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
 from matcher.model.ir import Block, CachePlan, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
-from matcher.normalize.normal_form import Interner, PreparedPlan
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import Interner
 from matcher.normalize.stored_plan import plan_definition
 from matcher.predicates.implication import implies
 from matcher.render.select import NotRenderable, render_rewrite

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cachemgr.cache_spec import Freshness, RefreshPolicy
-from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError, RefreshError
+from cachemgr.errors import RefreshError
 from cachemgr.refresh.run import explain_refresh
 from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode, RunState
-from cachemgr.worker.worker import PERMANENT
 from matcher.model.codec import decode_plan
-from matcher.model.ir import CachePlan, StoredColumn
+from matcher.model.ir import StoredColumn
 from tests.worlds.refresh_star import (
     CUBE_SETS,
     DAY,
@@ -304,109 +302,6 @@ def test_explain_refresh_shows_the_stages_and_changes_nothing(star: Star) -> Non
     assert plan.mode == "UNCHANGED"
 
 
-def test_missing_cache(star: Star) -> None:
-    from cachemgr.refresh.run import run_refresh
-
-    with pytest.raises(NotFoundError):
-        run_refresh(star.spark, star.store, "nope", now=star.clock, holder="test")
-
-
-def test_dropped_base_table(star: Star) -> None:
-    import shutil
-
-    cache = star.cache(flat_plan(star))
-    star.refresh(cache)
-    before = star.stored(cache)
-    shutil.rmtree(star.path("shops"))
-    with pytest.raises(RefreshError, match=r"base table default\.shops .* is gone") as caught:
-        star.refresh(cache)
-    assert caught.value.code == "BASE_TABLE_LOST" and star.stored(cache) == before
-    assert star.store.refreshes.of(cache.id)[0].state is RunState.FAILED
-
-
-def test_the_first_refresh_that_fails_says_that_nothing_serves_yet(star: Star) -> None:
-    import shutil
-
-    cache = star.cache(flat_plan(star))
-    shutil.rmtree(star.path("shops"))
-    with pytest.raises(RefreshError, match="BASE_TABLE_LOST") as lost:
-        star.refresh(cache)
-    star.spark.sql(f"CREATE TABLE delta.`{star.path('shops')}` USING delta")
-    with pytest.raises(RefreshError, match=r"the table has no column at all\)") as empty:
-        star.refresh(cache)
-
-    def fail(step: str) -> None:
-        raise OSError("disk full")
-
-    shutil.rmtree(star.path("shops"))
-    star.write("shops", [(1, "Bonn", "north")], SHOPS, "overwrite")
-    with pytest.raises(RefreshError, match="disk full") as full:
-        star.refresh(cache, checkpoint=fail)
-    assert "queries that read it fail" in str(lost.value)
-    for caught in (empty, full):
-        assert "never refreshed: queries keep running on the tables" in str(caught.value)
-        assert "snapshot" not in str(caught.value)
-
-
-def test_lost_and_changed_columns(star: Star) -> None:
-    import shutil
-
-    cache = star.cache(flat_plan(star))
-    star.refresh(cache)
-    before = star.stored(cache)
-    shutil.rmtree(star.path("shops"))
-    star.write("shops", [(1, "north")], "id bigint, region string", "overwrite")
-    with pytest.raises(RefreshError, match=r"default\.shops .* has no column city") as caught:
-        star.refresh(cache)
-    assert caught.value.code == "BASE_COLUMN_LOST" and star.stored(cache) == before
-    assert "its last snapshot is kept" in str(caught.value)
-
-    def replan() -> CachePlan:
-        raise DefinitionError("X", "cannot resolve city")
-
-    with pytest.raises(RefreshError) as caught:
-        star.refresh(cache, replan=replan)
-    assert caught.value.code == "BASE_COLUMN_LOST"
-    shutil.rmtree(star.path("shops"))
-    star.write("shops", [(1, 7)], "id bigint, city int", "overwrite")
-    with pytest.raises(RefreshError, match="is int now and was string"):
-        star.refresh(cache)
-
-
-@pytest.mark.parametrize(
-    ("code", "wanted"),
-    [
-        (ErrorCode.TABLE_UNREADABLE, ErrorCode.TABLE_UNREADABLE),
-        (ErrorCode.SYNTAX_ERROR, ErrorCode.DEFINITION_BROKEN),
-    ],
-)
-def test_a_table_that_cannot_be_read_may_be_readable_later(
-    star: Star, code: str, wanted: str
-) -> None:
-    cache = star.cache(plain_plan(star))
-    star.refresh(cache)
-
-    def replan() -> CachePlan:
-        raise DefinitionError(code, "cache by_item: commit 7 does not exist")
-
-    with pytest.raises(RefreshError, match="its last snapshot is kept") as caught:
-        star.refresh(cache, replan=replan)
-    assert caught.value.code == wanted and caught.value.message.count("[") <= 1
-    assert (caught.value.code in PERMANENT) == (wanted is ErrorCode.DEFINITION_BROKEN)
-
-
-def test_a_recreated_base_table_at_the_same_version_is_seen(star: Star) -> None:
-    import shutil
-
-    cache = star.cache(plain_plan(star))
-    star.refresh(cache)
-    shutil.rmtree(star.path("sales"))
-    star.write("sales", [(1, "cup", 1, 1, "1.00")], SALES, "overwrite")
-    run = star.refresh(cache)
-    assert run.mode == "FULL" and "re-created" in run.reason
-    assert [row[0] for row in star.stored(cache)] == ["cup"]
-
-
 def test_a_redefined_view_is_followed_and_its_plan_published(star: Star) -> None:
     cache = star.cache(plain_plan(star))
     star.refresh(cache)
@@ -494,50 +389,3 @@ def test_a_join_declared_not_validated_is_kept_as_such(star: Star) -> None:
     run = star.refresh(star.cache(flat_plan(star)))
     assert [j.validated for j in decode_plan(run.plan).joins] == [False]
     assert star.store.joins.named("sales_shops").state is JoinState.NOT_VALIDATED
-
-
-def jobs(star: Star, action: Callable[[], object]) -> list[str]:
-    """The Spark jobs that an action runs, by what they say of themselves."""
-    context = star.spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    store = context.statusStore()
-    before = _jobs_so_far(store)
-    action()
-    context.listenerBus().waitUntilEmpty()
-    return [text for number, text in _jobs_so_far(store).items() if number not in before]
-
-
-def _jobs_so_far(store) -> dict[int, str]:
-    found = store.jobsList(None)
-    listed = [found.apply(i) for i in range(found.size())]
-    return {job.jobId(): f"{job.name()} {job.description().toString()}" for job in listed}
-
-
-def test_a_refresh_of_few_rows_runs_few_jobs(star: Star) -> None:
-    """docs/service.md says what each of them is for."""
-    star.declare_join()
-    for plan in (plain_plan(star), cube_plan(star)):
-        cache = star.cache(plan)
-        first = jobs(star, lambda cache=cache: star.refresh(cache))
-        # and one for the files of each base table, once for each version
-        assert len(first) <= 5 + len(plan.relations), first
-        star.sell((3, "ink", 4, 7, "1.00"))
-        again = jobs(star, lambda cache=cache: star.refresh(cache))
-        assert len(again) <= 5, again
-        # a process that comes to it anew
-        star.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        assert jobs(star, lambda cache=cache: star.refresh(cache)) == []
-
-
-def test_delta_prepares_a_write_of_many_rows_in_one_job(
-    star: Star, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The state of the cache's own table is computed in one job and not in three; see
-    docs/refresh.md."""
-    monkeypatch.setattr("cachemgr.refresh.small.SMALL_ROWS", 0)
-    cache = star.cache(cube_plan(star))
-    star.refresh(cache)
-    for _ in range(2):
-        star.sell((3, "ink", 4, 7, "1.00"))
-        ran = jobs(star, lambda: star.refresh(cache))
-    assert len([job for job in ran if "Compute snapshot" in job]) == 1, ran

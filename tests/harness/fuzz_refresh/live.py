@@ -11,9 +11,7 @@ import itertools
 import shutil
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,13 +22,14 @@ import cachemgr
 from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import CacheManagerError
-from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore import open_metastore
 from cachemgr.refresh.by_change import incremental
 from cachemgr.spark import api
 from cachemgr.spark.held.tail_pace import Tempo
 from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
 from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer
-from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS, Layout, statements
+from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS
+from tests.harness.fuzz_refresh.outcomes import Done, Finding, Tally
 from tests.harness.fuzz_refresh.reading import base_versions, published_rows
 from tests.harness.fuzz_refresh.shapes import SHAPES, Shape, at_versions, named, tables_of
 from tests.harness.fuzz_refresh.steps import (
@@ -45,7 +44,8 @@ from tests.harness.fuzz_refresh.steps import (
     Step,
     Walk,
 )
-from tests.harness.sessions.settings import Drawn, having
+from tests.harness.fuzz_refresh.templates import Templates, quick_session
+from tests.harness.sessions.settings import having
 from tests.harness.sessions.told import WHOLE_TEXTS, grown, wrong_of_explain, wrong_of_the_plan
 
 _numbers = itertools.count(1)
@@ -59,95 +59,6 @@ _ALLOWED_CODES: Final = frozenset({
 # Where a walk tells large sets from small ones, the partial rows of a group before a set is written
 # anew: after a few refreshes.
 MOST_PARTIALS: Final = 3.0
-# What sessions are started with where it cannot change a row: small tables, one task.
-_QUICK: Final = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.stats.collect": "true",
-}
-
-
-@dataclass
-class Tally:
-    """What was counted over all worlds of a run.
-
-    Args:
-        counts: Steps by kind, queries, hits and the like.
-        ways: `way after kind of change` to how often.
-        shapes: Shape to queries answered from it or drawn near it.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    ways: Counter[str] = field(default_factory=Counter)
-    shapes: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A difference.
-
-    Args:
-        kind: `query`, `refresh`, `told` or `settings`: what a shorter walk must show again.
-        told: What is wrong.
-    """
-
-    kind: str
-    told: str
-
-
-@dataclass(frozen=True)
-class Done:
-    """What came of a step.
-
-    Args:
-        applied: It did something; a step that does not apply is skipped.
-        finding: A difference, if it showed one.
-        note: Why it did not apply.
-    """
-
-    applied: bool = True
-    finding: Finding | None = None
-    note: str = ""
-
-
-class Templates:
-    """Base tables and a migrated metastore, made once a run and copied for each world.
-
-    Args:
-        spark: The Spark of the run.
-        folder: Where they are kept.
-    """
-
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self.metastore = folder / "metastore.db"
-        self.drawn = Drawn(spark)
-        migrate.upgrade(f"sqlite:///{self.metastore}")
-
-    def tables(self, layout: Layout) -> Path:
-        """The folder with a layout's tables."""
-        kept = self.folder / layout.name
-        if not kept.exists():
-            schema, made = f"made_{layout.name}_{next(_numbers)}", self.folder / "making"
-            session = quick_session(self.spark)
-            session.sql(f"CREATE SCHEMA {schema} LOCATION '{made}'")
-            session.sql(f"USE {schema}")
-            for text in statements(layout):
-                session.sql(text)
-            shutil.copytree(made, kept)
-            session.sql(f"DROP SCHEMA {schema} CASCADE")
-            shutil.rmtree(made, ignore_errors=True)
-        return kept
-
-
-def quick_session(spark: Any) -> Any:
-    """A new session for small tables."""
-    session = spark.newSession()
-    for key, value in _QUICK.items():
-        session.conf.set(key, value)
-    return session
 
 
 @contextlib.contextmanager

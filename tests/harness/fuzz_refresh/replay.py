@@ -6,8 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.harness.fuzz_refresh.live import Tally, Templates, world
+from tests.harness.fuzz_refresh.live import world
+from tests.harness.fuzz_refresh.outcomes import Tally
 from tests.harness.fuzz_refresh.steps import Walk
+from tests.harness.fuzz_refresh.templates import Templates
 from tests.spark_session import spark_session
 
 

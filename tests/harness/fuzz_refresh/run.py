@@ -21,9 +21,11 @@ from typing import Any, Final
 
 from tests.harness.fuzz_refresh import ledger
 from tests.harness.fuzz_refresh.bugs import BUGS, NotPlantable, planted
-from tests.harness.fuzz_refresh.live import Finding, Tally, Templates, world
+from tests.harness.fuzz_refresh.live import world
+from tests.harness.fuzz_refresh.outcomes import Finding, Tally
 from tests.harness.fuzz_refresh.shrink import shrink
 from tests.harness.fuzz_refresh.steps import Change, Manner, Step, Walk, script
+from tests.harness.fuzz_refresh.templates import Templates
 from tests.harness.fuzz_refresh.walk import Walker, beginning
 from tests.processes import ROOT, exit_on_sigterm
 from tests.spark_session import spark_session

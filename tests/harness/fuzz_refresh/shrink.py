@@ -9,8 +9,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.harness.fuzz_refresh.live import Finding, Tally, Templates, world
+from tests.harness.fuzz_refresh.live import world
+from tests.harness.fuzz_refresh.outcomes import Finding, Tally
 from tests.harness.fuzz_refresh.steps import Query, Refresh, Settings, Step, Walk
+from tests.harness.fuzz_refresh.templates import Templates
 
 
 def ends_in(templates: Templates, walk: Walk) -> Finding | None:

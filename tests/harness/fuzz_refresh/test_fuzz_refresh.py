@@ -12,11 +12,13 @@ from tests.harness.fuzz_refresh import changes, ledger, queries, steps
 from tests.harness.fuzz_refresh.bugs import BUGS, Bug, NotPlantable, planted
 from tests.harness.fuzz_refresh.judge import Answer, difference
 from tests.harness.fuzz_refresh.layouts import COLUMNS, LAYOUTS, OTHER_JOINS, insert, statements
-from tests.harness.fuzz_refresh.live import Tally, Templates, world
+from tests.harness.fuzz_refresh.live import world
+from tests.harness.fuzz_refresh.outcomes import Tally
 from tests.harness.fuzz_refresh.run import Options, entry, fuzz
 from tests.harness.fuzz_refresh.shapes import SHAPES, at_versions, named
 from tests.harness.fuzz_refresh.shrink import shrink
 from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Declare, Query, Refresh, Walk
+from tests.harness.fuzz_refresh.templates import Templates
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from matcher.model import budget
 from matcher.model.ir import Block, MatchOptions
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.mappings import mappings
-from matcher.normalize.normal_form import NormalQuery
+from matcher.normalize.normal_query import NormalQuery
 from matcher.normalize.stored_plan import plan_definition
 from matcher.sql.reader import parse_query
 from matcher.sql.schema import Schema

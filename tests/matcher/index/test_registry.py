@@ -15,7 +15,8 @@ from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Block, CachePlan, Output, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_query import NormalQuery
+from matcher.normalize.prepared_plan import PreparedPlan
 from matcher.normalize.stored_plan import plan_definition
 from matcher.render.select import render_rewrite
 

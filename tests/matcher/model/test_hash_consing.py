@@ -12,7 +12,8 @@ from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
-from matcher.normalize.normal_form import Interner, PreparedPlan
+from matcher.normalize.prepared_plan import PreparedPlan
+from matcher.normalize.relation_numbers import Interner
 from matcher.normalize.stored_plan import plan_definition
 
 COLUMN = Col(0, "a", "int")
