@@ -36,6 +36,7 @@ from cachemgr.spark import failures, hook
 from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
+from cachemgr.spark.definitions.what_if import answers_if_built
 from cachemgr.spark.explaining import explain_query
 from cachemgr.spark.hints import install_dataframe_hint
 from cachemgr.spark.result_frames import to_frame
@@ -43,7 +44,6 @@ from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.session_statements import statements_of
 from cachemgr.spark.source_of import feed_of
 from cachemgr.spark.texts import substituted
-from cachemgr.spark.what_if import answers_if_built
 from cachemgr.statements.results import ResultRows
 from cachemgr.telemetry import Telemetry, logger
 

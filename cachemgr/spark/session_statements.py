@@ -12,7 +12,7 @@ from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.serving.sources import MetastoreSource
-from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.definitions.analysis import analyse_definition
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.explaining import explain_query
 from cachemgr.spark.remote_statements import RemoteStatements
