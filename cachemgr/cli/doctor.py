@@ -85,8 +85,8 @@ def _checks_of_spark(settings: ServiceSettings) -> Generator[Check, None, None]:
     from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.delta.places import is_local
     from cachemgr.server import doctor as checks
-    from cachemgr.spark import doctor_checks
     from cachemgr.spark.host import host_of
+    from cachemgr.spark.process import doctor_checks
 
     say(STARTING)
     application = host_of(settings)

@@ -13,7 +13,7 @@ def sidecar() -> None:
     """Serve the Spark application that started this process (relationalcache.Extension does)."""
     with handled():
         require("cachemgr sidecar", "spark")
-        from cachemgr.spark.sidecar import run
+        from cachemgr.spark.process.sidecar import run
 
         # the driver's log, which has a level and the time for each line, gets it all
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")

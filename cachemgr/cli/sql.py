@@ -20,7 +20,7 @@ from cachemgr.printable import plural
 from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
-    from cachemgr.spark.shell import Answer
+    from cachemgr.spark.process.shell import Answer
 
 _WELCOME = "Statements end with `;`. help shows more, exit leaves."
 
@@ -47,7 +47,7 @@ def sql(
     with handled():
         require("`cachemgr sql`", "spark")
         from cachemgr.spark.host import host_of
-        from cachemgr.spark.shell import Statements
+        from cachemgr.spark.process.shell import Statements
 
         texts = [] if asked else statements("\n;".join(execute) if execute else sys.stdin.read())
         settings = service_settings(

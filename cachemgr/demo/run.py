@@ -33,7 +33,7 @@ from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
 from cachemgr.demo.ssb_draw import drawn
 from cachemgr.demo.ssb_queries import SsbQuery
-from cachemgr.spark.cancellable import Cancellable
+from cachemgr.spark.process.cancellable import Cancellable
 from cachemgr.spark.spark_errors import without_traces
 
 __all__ = ["DemoOptions", "run_demo"]

@@ -11,7 +11,7 @@ from cachemgr.delta.commits import Commit
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.refresh.by_change.past_runs import Expected
 from cachemgr.refresh.by_change.why_full import CURES, WhyFull
-from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, RefreshPlan
+from cachemgr.refresh.planning.plan import ADOPT, DELTA_WAYS, RefreshPlan
 
 
 def planned(plan: RefreshPlan, changes: Iterable[Changes]) -> RunAccount:

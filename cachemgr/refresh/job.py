@@ -15,8 +15,8 @@ from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.by_change.incremental import Stored
 from cachemgr.refresh.damage import Damage
+from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.refresh.source import Source
-from cachemgr.refresh.steps import SourceOffer
 from cachemgr.refresh.write import TableSpec
 from matcher.model.ir import CachePlan
 

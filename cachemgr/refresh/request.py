@@ -16,7 +16,7 @@ from cachemgr.metastore.records import CHECKED_UNDER_SETTINGS, JoinRecord, Refre
 from cachemgr.refresh.by_change.adopt import Written, find_written
 from cachemgr.refresh.by_change.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.job import Job
-from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
+from cachemgr.refresh.planning.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.validate_snapshot_joins import declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties

@@ -52,7 +52,8 @@ from cachemgr.refresh.pin import (
     pin_versions,
     refuse_narrowed,
 )
-from cachemgr.refresh.plan import RefreshPlan, plan_refresh
+from cachemgr.refresh.planning.plan import RefreshPlan
+from cachemgr.refresh.planning.planner import plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
 from cachemgr.refresh.stages import carry_out

@@ -23,7 +23,7 @@ from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.refreshes import Refreshes
 from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.steps import SourceOffer
+from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry

@@ -30,12 +30,8 @@ from cachemgr.refresh.full.build import Built, build_rows
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import measure
-from cachemgr.refresh.plan import INCREMENTAL, RESTORE, RefreshPlan
-from cachemgr.refresh.progress import Progress, source_json
-from cachemgr.refresh.publish import publish, publish_again
-from cachemgr.refresh.small import delta_suits_one_task, plan_for_one_task, suits_one_task
-from cachemgr.refresh.source import Source
-from cachemgr.refresh.steps import (
+from cachemgr.refresh.planning.plan import INCREMENTAL, RESTORE, RefreshPlan
+from cachemgr.refresh.planning.steps import (
     Adopt,
     CheckJoins,
     Measure,
@@ -50,6 +46,10 @@ from cachemgr.refresh.steps import (
     WriteDelta,
     WriteFull,
 )
+from cachemgr.refresh.progress import Progress, source_json
+from cachemgr.refresh.publish import publish, publish_again
+from cachemgr.refresh.small import delta_suits_one_task, plan_for_one_task, suits_one_task
+from cachemgr.refresh.source import Source
 from cachemgr.refresh.totals import Watched, asked_totals
 from cachemgr.refresh.validate_snapshot_joins import (
     JoinChecks,

@@ -10,16 +10,12 @@ import atexit
 import functools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.access.asker import OWN_USER, Asker
-from cachemgr.access.visitor import Visitor, visitor_of
-from cachemgr.config.match_options import match_options
-from cachemgr.config.result_settings import fingerprint
 from cachemgr.config.session_settings import (
     ENABLED,
     METASTORE_URL,
@@ -29,40 +25,27 @@ from cachemgr.config.session_settings import (
 )
 from cachemgr.ddl import looks_like_ours, nearly_ours, parse
 from cachemgr.ddl.names import hinted_name
-from cachemgr.ddl.statements import CreateRelationalCache, Statement
+from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.delta.hadoop_files import HadoopFiles
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore import Metastore
-from cachemgr.serving.decide import decide
-from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
-from cachemgr.serving.explain import Explanation, explanation_of
+from cachemgr.serving.explain import Explanation
 from cachemgr.serving.feed import release_feed
-from cachemgr.serving.plan_blocks import PlanBlocks
-from cachemgr.serving.seen_tables import by_location
 from cachemgr.serving.sources import MetastoreSource
-from cachemgr.serving.unbuilt import unbuilt
 from cachemgr.spark import failures, hook
-from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
-from cachemgr.spark.engine import SparkEngine
+from cachemgr.spark.definitions.what_if import answers_if_built
 from cachemgr.spark.explaining import explain_query
 from cachemgr.spark.hints import install_dataframe_hint
-from cachemgr.spark.plans import capture_query
-from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
+from cachemgr.spark.session_statements import statements_of
 from cachemgr.spark.source_of import feed_of
 from cachemgr.spark.texts import substituted
 from cachemgr.statements.results import ResultRows
-from cachemgr.statements.service import CacheService, utc_now
 from cachemgr.telemetry import Telemetry, logger
-from cachemgr.vocabulary import JoinState
-from matcher.catalyst.templates import PlanDocument
-from matcher.index.registry import Registry
-from matcher.model.ir import CachePlan
 
 # Long enough for a small registry, short enough that no first query waits for a large one.
 _LOAD_PATIENCE_SECONDS = 0.5
@@ -75,21 +58,6 @@ class Enabled:
 
     session: CacheSession
     shared: bool
-
-
-class Statements(Protocol):
-    """What carries our statements out for a session."""
-
-    def execute(
-        self,
-        statement: Statement,
-        *,
-        principal: str | None = None,
-        vouched: bool = True,
-        visitor: Visitor | None = None,
-    ) -> ResultRows:
-        """Carry a statement out; raises CacheManagerError."""
-        ...
 
 
 _enabled: dict[str, Enabled] = {}
@@ -233,37 +201,6 @@ def _let_go(key: str, found: Enabled) -> list[Application]:
     return [application] if last else []
 
 
-def _statements(spark: SparkSession, session: CacheSession, asker: Asker = OWN_USER) -> Statements:
-    source = session.feed.source
-    if not isinstance(source, MetastoreSource):
-        return RemoteStatements(
-            source.name, lambda text: explain_query(spark, session, text, asker)
-        )
-    return CacheService(
-        source.metastore,
-        _engine(spark, session, source.metastore, asker),
-        lambda: session.settings(explicit_settings(spark)),
-        changed=session.feed.sync,
-    )
-
-
-def _engine(
-    spark: SparkSession, session: CacheSession, metastore: Metastore, asker: Asker = OWN_USER
-) -> SparkEngine:
-    return SparkEngine(
-        spark, session, metastore, lambda text: explain_query(spark, session, text, asker), utc_now
-    )
-
-
-def _plan_of(
-    spark: SparkSession, session: CacheSession, statement: CreateRelationalCache
-) -> CachePlan:
-    name, source = str(statement.name), session.feed.source
-    if isinstance(source, MetastoreSource):
-        return _engine(spark, session, source.metastore).define(name, statement.select).plan
-    return analyse_definition(spark, name, statement.select).plan
-
-
 def disable(spark: SparkSession) -> None:
     """Leave the queries and statements of this session to Spark alone again.
 
@@ -321,35 +258,8 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
     Raises:
         CacheManagerError: What is wrong, with what, and what to do.
     """
-    statements = _statements(spark, _of(spark).session)
+    statements = statements_of(spark, _of(spark).session)
     return statements.execute(parse(text), principal=principal)
-
-
-def execute_for(
-    spark: SparkSession, session: CacheSession, statement: Statement, asker: Asker
-) -> ResultRows:
-    """Carry out one of our statements for a user of a server, in his session.
-
-    Args:
-        spark: His session, whose catalog, schema and settings hold.
-        session: What decides in the server.
-        statement: The statement.
-        asker: Who he is.
-
-    Returns:
-        The rows that answer it.
-
-    Raises:
-        CacheManagerError: What is wrong, with what, and what to do.
-    """
-    settings = session.settings(explicit_settings(spark))
-    believed = asker.believed(settings.trust_user_names)
-    return _statements(spark, session, asker).execute(
-        statement,
-        principal=asker.principal(session.principal),
-        vouched=believed.vouched,
-        visitor=visitor_of(asker, settings),
-    )
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
@@ -389,37 +299,7 @@ def would_answer(
         raise ConfigurationError(
             ErrorCode.NOT_A_CREATE, "would_answer takes a CREATE RELATIONAL CACHE statement"
         )
-    plan = _plan_of(spark, session, statement)
-    explicit = explicit_settings(spark)
-    settings = session.settings(explicit)
-    counted = fingerprint(explicit)
-    places = {relation.key for relation in plan.relations}
-    joins = tuple(
-        j.as_fact(validated=j.state is JoinState.VALID)
-        for j in session.feed.joins()
-        if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= places
-    )
-    plan = replace(plan, joins=joins)
-    registry = Registry()
-    registry.put(plan)
-    explanations = []
-    for text in queries:
-        captured = capture_query(spark, substituted(spark, text))
-        seen = by_location(captured.tables)
-        cache = unbuilt(plan, seen, counted)
-        checks = Checks(
-            {plan.name: cache}.get, session.comparer, session.histories, session.feed.restricted
-        )
-        query = QueryState(seen, counted, session.principal, 0, 0)
-        found = decide(
-            PlanBlocks(PlanDocument(captured.document)),
-            registry,
-            Eligibility(query, checks),
-            match_options(explicit, settings),
-            explain=True,
-        )
-        explanations.append(explanation_of(found))
-    return tuple(explanations)
+    return answers_if_built(spark, session, statement, queries)
 
 
 def _of(spark: SparkSession) -> Enabled:
@@ -490,7 +370,7 @@ def _wrap_sql() -> None:
             warn_of_unknown(dict([setting]))
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(substituted(self, sqlQuery))
-        return to_frame(self, _statements(self, _of(self).session).execute(statement))
+        return to_frame(self, statements_of(self, _of(self).session).execute(statement))
 
     sql._cachemgr = True  # type: ignore[attr-defined]
     SparkSession.sql = sql  # type: ignore[method-assign]

@@ -35,10 +35,10 @@ from cachemgr.refresh.by_change.ways import open_ways
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
 from cachemgr.serving.explain import Explanation
-from cachemgr.spark.analysis import analyse_definition, refuse_by_catalog
-from cachemgr.spark.nested_caches import is_known
+from cachemgr.spark.definitions.analysis import analyse_definition, refuse_by_catalog
+from cachemgr.spark.definitions.nested_caches import is_known
+from cachemgr.spark.definitions.replan import replan
 from cachemgr.spark.plans import capture_query
-from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import is_view, named_in, readable, refuse_reach

@@ -26,7 +26,7 @@ from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.priority import with_priority
 from cachemgr.secrets import masked
 from cachemgr.spark import api
-from cachemgr.spark.failed_start import FailedStart
+from cachemgr.spark.process.failed_start import FailedStart
 from cachemgr.spark.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.statements.apply import Context

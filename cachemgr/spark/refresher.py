@@ -14,7 +14,7 @@ from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.by_change.adopt import has_more_to_do
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
-from cachemgr.spark.replan import replan_anywhere
+from cachemgr.spark.definitions.replan import replan_anywhere
 from cachemgr.telemetry import logger
 
 

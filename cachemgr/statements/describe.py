@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
@@ -13,56 +12,19 @@ from cachemgr.ddl.select_text import has_star
 from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.metastore.records import (
     CacheRecord,
-    GroupingSetRecord,
     JoinRecord,
     RefreshRunRecord,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.statements.cache_facts import CacheFacts
 from cachemgr.statements.columns import CACHES, DESCRIBED, JOINS
 from cachemgr.statements.results import ResultRows, table
-from cachemgr.statements.status import Looked, Status, answers, status_of
+from cachemgr.statements.status import answers
 from cachemgr.vocabulary import NOT_PLANNED
-from matcher.model.codec import decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.partials.collapse import render_collapsed
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored
-
-
-@dataclass(frozen=True)
-class CacheFacts:
-    """A cache with all that is known of it; `over` are the caches that its definition names,
-    `columns` the schemas of its base tables now, by location, as far as they were looked at.
-    `may_use` says whether who asks may be answered from it, `may_see` whether he may see what it
-    holds; `granted_to` and `owner` are as he may be told."""
-
-    cache: CacheRecord
-    sets: tuple[GroupingSetRecord, ...]
-    last: RefreshRunRecord | None
-    published: SnapshotRecord | None
-    looked: Looked
-    granted_to: str = "everybody"
-    owner: str = ""
-    lag_seconds: int | None = None
-    over: Sequence[str] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    may_use: bool = True
-    may_see: bool = True
-
-    @property
-    def status(self) -> Status:
-        """Its states."""
-        return status_of(self.cache, self.last, self.published, self.looked)
-
-    @property
-    def plan(self) -> CachePlan | None:
-        """Its plan as published, else as created; None if another version stored it."""
-        run = self.published.run if self.published else None
-        payload = run.plan if run is not None and run.plan is not None else self.cache.plan
-        try:
-            return None if payload is None else decode_plan(dict(payload))
-        except (ValueError, KeyError, TypeError):
-            return None
 
 
 def show_rows(found: Sequence[CacheFacts]) -> ResultRows:

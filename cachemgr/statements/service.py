@@ -6,15 +6,14 @@ ends here. It decides nothing about text (cachemgr.ddl) and nothing about rows (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import assert_never
 
-from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
+from cachemgr.access.redaction import Discretion
 from cachemgr.access.visitor import Visitor
-from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
@@ -56,16 +55,15 @@ from cachemgr.errors import (
     AlreadyExistsError,
     DefinitionError,
     ErrorCode,
-    JoinValidationError,
-    NotFoundError,
 )
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.masked import masked_cache, masked_join
-from cachemgr.metastore.records import CacheRecord, JoinRecord
+from cachemgr.metastore.records import CacheRecord
 from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
-from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS, VALIDATED
+from cachemgr.statements.cache_facts import facts_of
+from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS
 from cachemgr.statements.convert import create_statement
 from cachemgr.statements.create_cache import (
     build_record,
@@ -75,9 +73,7 @@ from cachemgr.statements.create_cache import (
     refuse_properties,
     refuse_secrets_in,
 )
-from cachemgr.statements.create_join import build_join
 from cachemgr.statements.describe import (
-    CacheFacts,
     broken_join,
     describe_rows,
     join_rows,
@@ -85,11 +81,11 @@ from cachemgr.statements.describe import (
     stored_items,
     stored_select,
 )
-from cachemgr.statements.engine import Engine, JoinVerdict
+from cachemgr.statements.engine import Engine
+from cachemgr.statements.join_statements import JoinStatements
 from cachemgr.statements.results import ResultRows, done, table
-from cachemgr.statements.status import Looked, Moved
 from cachemgr.statements.tidy import Tidy
-from cachemgr.vocabulary import JoinState, RefreshMode
+from cachemgr.vocabulary import RefreshMode
 from matcher.model.message import SECRET
 from scheduler.triggers import OnDemand
 
@@ -129,6 +125,7 @@ class CacheService:
         self._settings = settings
         self._changed = changed
         self._now = now
+        self._joins = JoinStatements(metastore, engine, now)
         self._tidy = Tidy(
             metastore, engine.files, lambda: self._settings().drop_grace_seconds, self._now
         )
@@ -174,7 +171,9 @@ class CacheService:
                 shown = self._find_shown(name, told())
                 return table(CREATE_TEXT, [(render(create_statement(masked_cache(shown))),)])
             case DescribeRelationalCache(name, extended):
-                facts = self._facts(self._find(name), told(), lag=extended)
+                facts = facts_of(
+                    self._metastore, self._engine, self._find(name), told(), lag=extended
+                )
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
                 discretion = told()
@@ -214,15 +213,13 @@ class CacheService:
             case UnrestrictBaseTable(name):
                 return restrict.unrestrict(self._metastore.tables, self._engine, name)
             case CreateRecordPreservingJoin():
-                return self._create_join(statement)
+                return self._joins.create(statement)
             case DropRecordPreservingJoin(name, if_exists):
-                return self._drop_join(name, if_exists, told)
+                return self._joins.drop(name, if_exists, told)
             case ValidateRecordPreservingJoin(name):
-                return self._validate_join(self._find_join(name))
+                return self._joins.validate(name)
             case _:
                 assert_never(statement)
-
-    # -- caches -------------------------------------------------------------------------------
 
     def _create(self, statement: CreateRelationalCache, principal: str, told: _Told) -> ResultRows:
         namespace = self._namespace(statement.name)
@@ -251,7 +248,9 @@ class CacheService:
             alike=agree,
         )
         relations = (record.plan or {}).get("relations", ())
-        self._note_tables({str(place): str(name) for place, name in relations})
+        # for those who match texts without a Spark; a refresh notes them again
+        names = {str(place): str(name) for place, name in relations}
+        self._metastore.tables.note(self._engine.base_tables(names))
         self.purge()
         said = "replaced" if existing is not None else "created"
         return done(record.qualified_name, f"{said}{_who_refreshes(statement.spec.refresh)}")
@@ -402,50 +401,7 @@ class CacheService:
 
     def _show(self, pattern: str | None, told: Discretion) -> ResultRows:
         found = self._metastore.caches.matching(pattern)
-        return show_rows([self._facts(cache, told) for cache in found])
-
-    def _facts(self, cache: CacheRecord, told: Discretion, *, lag: bool = False) -> CacheFacts:
-        published = self._metastore.snapshots.published(cache.id)
-        runs = self._metastore.refreshes.of(cache.id, limit=1)
-        snapshot = published.states if published else {}
-        places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
-        names = {t.location: t.name for t in (published.tables if published and lag else ())}
-        may_use = told.may_know(cache)
-        return CacheFacts(
-            cache=masked_cache(cache),
-            sets=told.sets(self._metastore.caches.grouping_sets(cache.id), cache),
-            last=told.run(runs[0], cache) if runs else None,
-            published=None if published is None else told.snapshot(published, cache),
-            looked=self._look(places, snapshot, may_use),
-            granted_to=told.grantees(cache),
-            owner=told.owner(cache),
-            lag_seconds=self._engine.lag_seconds(snapshot, published.read_at)
-            if lag and published and snapshot
-            else None,
-            over=tuple(self._metastore.caches.names(cache.depends_on).values()),
-            columns={t.location: t.columns for t in self._engine.base_tables(names)},
-            may_use=may_use,
-            may_see=told.may_see(cache),
-        )
-
-    def _look(
-        self, places: Sequence[str], snapshot: Mapping[str, BaseState], may_count: bool
-    ) -> Looked:
-        """The base tables now; what happened to those that moved is looked up in their logs."""
-        found = self._engine.table_states(places)
-        unread = {p: state.why for p, state in found.items() if isinstance(state, Unreadable)}
-        states = {p: s for p, s in found.items() if not isinstance(s, Unreadable)}
-        moved = {
-            place: then
-            for place, then in snapshot.items()
-            if (now := states.get(place)) is not None
-            and now.table_id == then.table_id
-            and now.version != then.version
-        }
-        changes = self._engine.moved(moved) if moved else {}
-        if not may_count:
-            changes = {place: _uncounted_move(one) for place, one in changes.items()}
-        return Looked(states, changes, unread=unread)
+        return show_rows([facts_of(self._metastore, self._engine, cache, told) for cache in found])
 
     def _namespace(self, name: QualifiedName) -> str:
         return namespace_of(name, *self._engine.current())
@@ -467,114 +423,6 @@ class CacheService:
         told.refuse_to_show(cache)
         return cache
 
-    # -- record-preserving joins --------------------------------------------------------------
-
-    def _create_join(self, statement: CreateRecordPreservingJoin) -> ResultRows:
-        if statement.if_not_exists and self._metastore.joins.named(str(statement.name)) is not None:
-            return done(str(statement.name), "exists already, nothing was changed")
-        if self._metastore.joins.named(str(statement.name)) is not None:
-            raise AlreadyExistsError(
-                ErrorCode.JOIN_EXISTS,
-                f"the record-preserving join {statement.name} exists already: "
-                "use IF NOT EXISTS, drop it first, or take another name",
-            )
-        refuse_name(statement.name, "record-preserving join")
-        record = build_join(statement, self._engine)
-        if statement.validated:
-            record = self._validated(record)
-        self._metastore.joins.create(record, now=self._now())
-        self._note_tables({side.location: side.name for side in (record.left, record.right)})
-        return done(record.name, "created" if statement.validated else "created, not validated")
-
-    def _note_tables(self, names: Mapping[str, str]) -> None:
-        """For those who match texts without a Spark. A refresh notes them again."""
-        self._metastore.tables.note(self._engine.base_tables(names))
-
-    def _validated(self, record: JoinRecord) -> JoinRecord:
-        verdict = self._engine.validate(record)
-        if verdict.message:
-            found = self._contradiction(record, verdict)
-            raise JoinValidationError(
-                ErrorCode.JOIN_DOES_NOT_HOLD,
-                f"{found}; nothing was created: correct the data and run the statement again"
-                f"{self._what_holds(record)}",
-            )
-        return replace(
-            record,
-            validated=True,
-            state=JoinState.VALID,
-            validated_versions=verdict.versions,
-            validated_under=verdict.under,
-            validated_at=self._now(),
-        )
-
-    def _what_holds(self, record: JoinRecord) -> str:
-        """What to write where a LEFT JOIN keeps each row, or where it is the other side whose rows
-        each have one partner."""
-        left, right = record.left, record.right
-        if not record.finds_each:
-            return ""
-        if not self._engine.validate(replace(record, finds_each=False)).message:
-            on = " AND ".join(f"{left.name}.{a} = {right.name}.{b}" for a, b in record.keys)
-            return (
-                f"; or declare {left.name} LEFT JOIN {right.name} ON {on} PRESERVES {left.name}, "
-                "which holds: no row has several partners. Caches that join it so answer queries "
-                "without it"
-            )
-        keys = tuple((key, preserved) for preserved, key in record.keys)
-        if self._engine.validate(replace(record, left=right, right=left, keys=keys)).message:
-            return ""
-        return f"; or write PRESERVES {right.name}, each of whose rows has one partner"
-
-    def _validate_join(self, join: JoinRecord) -> ResultRows:
-        verdict = self._engine.validate(join)
-        state = JoinState.BROKEN if verdict.message else JoinState.VALID
-        message = self._contradiction(join, verdict)
-        if message:
-            again = f"VALIDATE RECORD PRESERVING JOIN {join.name}"
-            message = f"{message}; correct the data and run {again}"
-        noted = self._metastore.joins.update_state(
-            join.id,
-            state,
-            message=message or None,
-            validated_versions=verdict.versions,
-            validated_under=verdict.under,
-            validated_at=self._now(),
-            validated=True,
-        )
-        if noted is None:
-            raise NotFoundError(
-                ErrorCode.JOIN_NOT_FOUND,
-                f"the record-preserving join {join.name} was dropped while it was validated: "
-                "nothing was noted; if it was declared again, run "
-                f"VALIDATE RECORD PRESERVING JOIN {join.name} again",
-            )
-        return table(VALIDATED, [(join.name, state.value, message)])
-
-    def _contradiction(self, join: JoinRecord, verdict: JoinVerdict) -> str:
-        """What contradicts a join, as it may be told and kept."""
-        marks = self._metastore.tables.restricted()
-        if verdict.message and is_marked(join, marked_keys(marks)):
-            return untold(join.name)
-        return verdict.message
-
-    def _drop_join(self, name: QualifiedName, if_exists: bool, told: _Told) -> ResultRows:
-        if if_exists and self._metastore.joins.named(str(name)) is None:
-            return done(str(name), "did not exist, nothing was changed")
-        told().refuse_join_drop(str(name))
-        self._metastore.joins.drop(str(name))
-        return done(str(name), "dropped")
-
-    def _find_join(self, name: QualifiedName) -> JoinRecord:
-        join = self._metastore.joins.named(str(name))
-        if join is None:
-            raise NotFoundError(
-                ErrorCode.JOIN_NOT_FOUND,
-                f"there is no record-preserving join {name}: "
-                "SHOW RECORD PRESERVING JOINS lists those that exist",
-            )
-        return join
-
 
 def _who_refreshes(policy: RefreshPolicy) -> str:
     """What carries a schedule out: no session does."""
@@ -587,13 +435,6 @@ def _masked(rows: ResultRows) -> ResultRows:
     """Rows without the credentials that a stored text or a query may hold."""
     told = (tuple(masked_sql(v) if isinstance(v, str) else v for v in row) for row in rows.rows)
     return replace(rows, rows=tuple(told))
-
-
-def _uncounted_move(moved: Moved) -> Moved:
-    """What happened to a base table, without the number of rows and files."""
-    return replace(
-        moved, changes=replace(moved.changes, detail=moved.changes.detail.without(SECRET))
-    )
 
 
 def _mode(mode: RefreshMode | None) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import SettingsComparer, fingerprint, result_settings
 from cachemgr.config.session_settings import ENABLED, MODE, Mode, Settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
-from cachemgr.delta.columns import read_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
@@ -37,41 +35,27 @@ from cachemgr.serving.explain import Explanation, explanation_of, set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.serving.sources import metastore_of
 from cachemgr.serving.unique_keys import JoinsUnderSettings
-from cachemgr.telemetry import logger
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
 from cachemgr.text.settings import TextConf, default_of, read_settings
 from cachemgr.text.table_names import Names
-from cachemgr.text.templates import Templates
+from cachemgr.text.text_reader import TOO_MUCH_TO_READ, TextReader, unreadable
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
 from matcher.model.budget import ANY_STEPS, DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
 from matcher.model.errors import InputCode, MatcherError
 from matcher.model.ir import MatchOptions
-from matcher.model.message import Number, Setting, Sql, TableName, Word, listed
+from matcher.model.message import Setting, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable
-from matcher.sql.reader import TextQuery, parse_query
-from matcher.sql.schema import Table
+from matcher.sql.reader import TextQuery
 
 SOON_SECONDS: Final = 0.05
 """Of processor time: what a text of a new shape usually takes, several times."""
-_READS: Final = 3
 _MOST_SETTINGS: Final = 256
 _LONG_SETTINGS: Final = 4_000
 _Told = Callable[[], Mapping[Reason, Iterable[str]]]
-_STEPS_TO_READ: Final = DECISION_STEPS // 2
-# With what the parser takes, in which nobody looks at the clock.
-_SECONDS_TO_READ: Final = 1.0
-_TOO_MUCH_TO_READ: Final = Reason(
-    ReasonCode.TOO_MANY_STEPS,
-    "reading it takes more than the {most} steps that reading a text may take",
-    "split or simplify the query",
-    most=Number(_STEPS_TO_READ, ","),
-)
-_READ_BY_SPARK: Final = "correct it if it is wrong; if Spark can read it, run it there"
 
 
 @dataclass(frozen=True)
@@ -161,7 +145,6 @@ class TextDoor:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._feed = feed
-        self._heads = heads
         self._defaults = dict(defaults)
         self._clock = clock
         self._comparer = SettingsComparer(default_of)
@@ -174,11 +157,8 @@ class TextDoor:
             feed.restricted,
             self._files,
         )
-        self._templates = Templates()
+        self._reader = TextReader(feed, heads)
         self._settings: Bounded[_Stated] = Bounded(_MOST_SETTINGS)
-        self._names: Names | None = None
-        self._lock = threading.Lock()
-        feed.listen(self._renew_names)
 
     def quick(self, request: TextRequest, *, explain: int | None = None) -> TextAnswer | None:
         """Decide a text without the parser and without waiting for anything but local files.
@@ -194,22 +174,17 @@ class TextDoor:
             ConfigurationError: A setting has a value that is not accepted.
         """
         started = time.perf_counter()
-        stated, names = self._stated(request.settings), self._names
+        stated, names = self._stated(request.settings), self._reader.names
         if isinstance(stated.conf, Reason) or names is None:
             return None
         if self._refusal(stated.conf.own) is not None:
             return None
         asked = _Asked(request, stated, stated.conf, self._feed.stamp, explain)
-        schema = names.schema(request.catalog, request.schema)
-        try:
-            with decision(_STEPS_TO_READ, _SECONDS_TO_READ):
-                parsed = self._templates.read(request.sql, schema, stated.conf.text)
-        except (OutOfSteps, OutOfTime):  # `answer` says so
+        session = request.catalog, request.schema
+        known = self._reader.read_known(request.sql, session, stated.conf.text, names)
+        if known is None:
             return None
-        heads = None if parsed is None else self._local_heads(parsed, names)
-        if parsed is None or heads is None:
-            return None
-        found = self._outcome(asked, parsed, heads)
+        found = self._outcome(asked, *known)
         self._log(request, stated.conf, found, started, explain)
         return found
 
@@ -303,13 +278,13 @@ class TextDoor:
 
     def _decided(self, asked: _Asked) -> TextAnswer:
         request, stated = asked.request, asked.stated
-        names = self._current_names()
+        names = self._reader.current_names()
         try:
             check_text(request.sql)
-            with decision(_STEPS_TO_READ, _SECONDS_TO_READ):
-                parsed, heads = self._read(request, asked.conf, names)
+            session = request.catalog, request.schema
+            parsed, heads = self._reader.read(request.sql, session, asked.conf.text, names)
         except (OutOfSteps, OutOfTime):
-            return TextAnswer(reasons=(_TOO_MUCH_TO_READ,), settings=stated.shown)
+            return TextAnswer(reasons=(TOO_MUCH_TO_READ,), settings=stated.shown)
         except MatcherError as error:
             return _not_read(error, names, request.sql, stated)
         except RecursionError:
@@ -416,69 +391,6 @@ class TextDoor:
             error=Word(type(error).__name__),
         )
 
-    def _read(
-        self, request: TextRequest, conf: TextConf, names: Names
-    ) -> tuple[TextQuery, dict[str, TableAt]]:
-        """The text, read by the columns that its tables have now, and these tables."""
-        for _ in range(_READS):
-            schema = names.schema(request.catalog, request.schema)
-            try:
-                parsed = parse_query(request.sql, schema, conf.text)
-            except MatcherError:
-                # by columns that the tables may not have any more
-                if not self._columns_moved(request.sql, names):
-                    raise
-                continue
-            tables = {table.place: table for _, table in parsed.document.tables.values()}
-            heads = self._heads.look(names.tables[place] for place in tables)
-            if _as_read(tables, heads):
-                self._templates.learn(request.sql, parsed, schema, conf.text)
-                return parsed, heads
-            names.take_over(heads)
-        raise MatcherError(
-            InputCode.TABLES_CHANGING, "the tables' columns are changing all the time"
-        )
-
-    def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableAt] | None:
-        """The tables of a text as they are now; None where only a Spark can tell, or where they
-        have other columns than the text was read by."""
-        tables = {table.place: table for _, table in parsed.document.tables.values()}
-        seeds = [seed for place in tables if (seed := names.tables.get(place)) is not None]
-        heads = self._heads.look_local(seeds) if len(seeds) == len(tables) else None
-        return heads if heads is not None and _as_read(tables, heads) else None
-
-    def _columns_moved(self, sql: str, names: Names) -> bool:
-        """Look at the tables that a text may name; whether some have other columns now."""
-        heads = self._heads.look(names.mentioned(sql))
-        moved = {p: h for p, h in heads.items() if names.tables[p].columns != h.columns}
-        if moved:
-            names.take_over(moved)
-        return bool(moved)
-
-    def _current_names(self) -> Names:
-        with self._lock:
-            if self._names is None:
-                self._names = self._read_names(None)
-            return self._names
-
-    def _renew_names(self) -> None:
-        """Read the names again after a change of the caches, in the thread that saw it: requests go
-        on by the old ones until then. Nothing where nobody asked for any yet."""
-        with self._lock:
-            if self._names is None:
-                return
-            try:
-                self._names = self._read_names(self._names)
-            except CacheManagerError as error:  # who asks next tries again, and is told
-                self._names = None
-                logger.warning("the names of tables cannot be read: %s", error)
-
-    def _read_names(self, before: Names | None) -> Names:
-        metastore = metastore_of(self._feed.source)
-        joins = (side.location for j in metastore.joins.all() for side in (j.left, j.right))
-        places = self._feed.registry.tables() | frozenset(joins)
-        return Names(metastore.tables.noted(), places, before)
-
     def _log(
         self,
         request: TextRequest,
@@ -515,11 +427,6 @@ class TextDoor:
         self._feed.log(record)
 
 
-def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableAt]) -> bool:
-    """Whether tables have the columns now by which a text was read."""
-    return all(read_columns(h.columns) == tables[p].columns for p, h in heads.items())
-
-
 def _versions(decision: Decision, heads: Mapping[str, TableAt]) -> tuple[TableAt, ...]:
     """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
     shown = dict(heads)
@@ -537,7 +444,7 @@ def _versions(decision: Decision, heads: Mapping[str, TableAt]) -> tuple[TableAt
 
 
 def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> TextAnswer:
-    reason = _unreadable(error, names)
+    reason = unreadable(error, names)
 
     def told() -> Mapping[Reason, Iterable[str]]:
         """Without a plan, the tables are those whose names are words of the text."""
@@ -546,22 +453,3 @@ def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> T
         return {reason: [t.location for t in tables if t.name.split(".")[-1].lower() in words]}
 
     return TextAnswer(reasons=(reason,), settings=stated.shown, told=told)
-
-
-def _unreadable(error: MatcherError, names: Names) -> Reason:
-    if error.code == InputCode.TABLE_NOT_FOUND:
-        twice = names.twice()
-        return Reason(
-            ReasonCode.UNSUPPORTED_RELATION,
-            "{error}" + ("; ambiguous names (two locations each): {twice}" if twice else ""),
-            "name a table that a cache reads; views and tables without caches are not known here",
-            error=Sql(str(error)),
-            twice=listed(TableName, twice[:5]),
-        )
-    return Reason(
-        ReasonCode.UNSUPPORTED_OPERATOR,
-        "{code}: {error}",
-        _READ_BY_SPARK,
-        code=Word(error.code),
-        error=Sql(str(error)),
-    )

@@ -83,7 +83,7 @@ def test_a_session_that_passes_over_files_does_not_pass_over_those_of_a_cache(
     lab.sql("SET spark.cachemgr.pin.enabled=false")
     monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 3600.0)
     if is_large:  # sets whose files are listed here
-        monkeypatch.setattr("cachemgr.spark.session.LARGE_SET_ROWS", 0)
+        monkeypatch.setattr("cachemgr.spark.replacements.LARGE_SET_ROWS", 0)
     with lab.conf(**PASSED_OVER):
         lab.cache(CUBE)
         lab.hit(QUERY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.spark import session as session_module
+from cachemgr.spark import replacements
 from cachemgr.spark.held.set_files import FileReads
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ TOTALS = "SELECT region, SUM(amt) AS total FROM sales GROUP BY region"
 @pytest.fixture
 def large(lab, monkeypatch):
     """A lab with one cube whose sets all count as large, and nothing pinned."""
-    monkeypatch.setattr(session_module, "LARGE_SET_ROWS", 0)
+    monkeypatch.setattr(replacements, "LARGE_SET_ROWS", 0)
     lab.spark.conf.set("spark.cachemgr.pin.enabled", "false")
     lab.cache(
         "cube AS SELECT region, day, SUM(amt) AS s, COUNT(*) AS n FROM sales "
@@ -75,6 +75,6 @@ def test_few_rows_are_gathered_below_order_by(large, monkeypatch):
     regrouped = "SELECT day, SUM(amt) AS total FROM sales WHERE region <> 'x' GROUP BY day"
     large.hit(f"{regrouped} ORDER BY day")
     assert not _gathers(large, f"{regrouped} ORDER BY day"), "grouped again"
-    monkeypatch.setattr(session_module, "_FEW_ROWS", 0)
+    monkeypatch.setattr(replacements, "_FEW_ROWS", 0)
     large.hit(SORTED)
     assert not _gathers(large, SORTED), "too many rows"

@@ -13,8 +13,8 @@ from test_text_door import Door
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.refresh import run as refresh
-from cachemgr.spark import replan
 from cachemgr.spark.api import _of
+from cachemgr.spark.definitions import replan
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import RunState
 from cachemgr.worker import put_right

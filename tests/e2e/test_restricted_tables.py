@@ -11,6 +11,7 @@ from cachemgr.access.asker import Asker
 from cachemgr.ddl import parse
 from cachemgr.errors import DefinitionError, JoinValidationError, NotFoundError
 from cachemgr.spark import api
+from cachemgr.spark.session_statements import execute_for
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -173,7 +174,7 @@ def test_neither_its_values_nor_its_counts_are_told(lab):
 
 def asked_by(lab, asker: Asker, text: str) -> list[tuple]:
     """The rows of a statement that comes to a server."""
-    return list(api.execute_for(lab.spark, api._of(lab.spark).session, parse(text), asker).rows)
+    return list(execute_for(lab.spark, api._of(lab.spark).session, parse(text), asker).rows)
 
 
 def test_a_name_that_nobody_vouches_for_is_told_no_counts(lab):

@@ -19,6 +19,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.spark import api
 from cachemgr.spark import hook as hook_module
+from cachemgr.spark.replacements import Replacements
 from cachemgr.spark.session import CacheSession
 from cachemgr.text.door import TextDoor, TextRequest
 from cachemgr.text.settings import service_defaults
@@ -139,13 +140,13 @@ def test_the_cache_that_answered_is_the_one_that_is_told_of(told) -> None:
 
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every hit's SQL names a function that Spark does not have."""
-    make = CacheSession._replacement
+    make = Replacements._replacement
 
     def spoilt(self: Any, *args: Any, **options: Any) -> Any:
         made = make(self, *args, **options)
         return replace(made, sql=f"SELECT nosuch(c0) AS c0, * EXCEPT (c0) FROM ({made.sql})")
 
-    monkeypatch.setattr(CacheSession, "_replacement", spoilt)
+    monkeypatch.setattr(Replacements, "_replacement", spoilt)
 
 
 def test_a_hit_that_cannot_be_put_in_place_is_an_error_and_no_hit(

@@ -11,7 +11,7 @@ from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.refresh.account import planned, published, refused
 from cachemgr.refresh.by_change.past_runs import Expected, Weighed
 from cachemgr.refresh.by_change.why_full import CURES, FullCode, WhyFull
-from cachemgr.refresh.plan import RefreshPlan
+from cachemgr.refresh.planning.plan import RefreshPlan
 from matcher.model.message import NOTHING, Count, Message, TableName, is_literal
 
 APPENDED = Changes(

@@ -18,7 +18,7 @@ from cachemgr.delta.tables import TableRead
 from cachemgr.errors import ConflictError, LeaseLostError, RefreshError
 from cachemgr.metastore import open_metastore
 from cachemgr.refresh.full.build import build_rows
-from cachemgr.refresh.steps import PinVersions
+from cachemgr.refresh.planning.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from cachemgr.vocabulary import RunState
 from tests.databases import on_both

@@ -15,8 +15,9 @@ from cachemgr.refresh.by_change.adopt import Written
 from cachemgr.refresh.by_change.incremental import Stored
 from cachemgr.refresh.by_change.past_runs import PastRun
 from cachemgr.refresh.by_change.why_full import CURES, FullCode, NotIncremental
-from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import Adopt, MoveOn, SourceOffer
+from cachemgr.refresh.planning.plan import Published, RefreshRequest
+from cachemgr.refresh.planning.planner import plan_refresh
+from cachemgr.refresh.planning.steps import Adopt, MoveOn, SourceOffer
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from cachemgr.refresh.by_change.incremental import FEW_ROWS, WORTH_IT, why_not_of
 from cachemgr.refresh.by_change.why_full import WhyFull
-from cachemgr.refresh.plan import APPEND, PARTIALS, REPLACE
+from cachemgr.refresh.planning.plan import APPEND, PARTIALS, REPLACE
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
 

@@ -272,7 +272,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "first table alone": Bug(
         "a refresh does not see that a dimension moved",
-        {"cachemgr.refresh.plan:_why_stale": _first_table_alone},
+        {"cachemgr.refresh.planning.planner:why_stale": _first_table_alone},
     ),
     # those of incremental refreshes and of hits between refreshes
     "no count guard": Bug(
@@ -297,7 +297,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "stale dimension": Bug(
         "a dimension that changed counts as one that did not",
-        {"cachemgr.refresh.plan:find_delta": _first_change_alone},
+        {"cachemgr.refresh.planning.since_published:find_delta": _first_change_alone},
     ),
     "OPTIMIZE counted": Bug(
         "rows that were only moved count as appended",

@@ -20,7 +20,7 @@ from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.serving.seen_tables import TableRef
-from cachemgr.spark.nested_caches import AS_KNOWN, FindCache, Stands, expand
+from cachemgr.spark.definitions.nested_caches import AS_KNOWN, FindCache, Stands, expand
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.texts import analysed_text, readable
 from matcher.catalyst.reader import definition_block

@@ -25,8 +25,8 @@ from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.pin import other_columns
 from cachemgr.serving.served_cache import matcher_name
-from cachemgr.spark.analysis import Analysis, analyse_definition
-from cachemgr.spark.nested_caches import Stands, definition_session, is_known
+from cachemgr.spark.definitions.analysis import Analysis, analyse_definition
+from cachemgr.spark.definitions.nested_caches import Stands, definition_session, is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.texts import is_view
 from matcher.model.codec import decode_plan

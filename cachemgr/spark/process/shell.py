@@ -18,7 +18,7 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.reason_text import reason_text
 from cachemgr.spark import api
-from cachemgr.spark.cancellable import Cancellable
+from cachemgr.spark.process.cancellable import Cancellable
 from cachemgr.spark.spark_errors import code_and_line
 from matcher.index.explain import reason_data
 

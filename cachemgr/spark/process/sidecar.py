@@ -30,6 +30,7 @@ from cachemgr.secrets import masked
 from cachemgr.spark import api, hook
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession
+from cachemgr.spark.session_statements import execute_for
 from cachemgr.spark.spark_errors import code_and_line, without_traces
 from cachemgr.statements.columns import columns_of
 from cachemgr.telemetry import logger
@@ -132,7 +133,7 @@ class _Statements:
             with unnoticed():
                 spark = SparkSession(self._context, call.session())
             asker = Asker(call.user(), call.vouched())
-            found = api.execute_for(spark, self._session, statement, asker)
+            found = execute_for(spark, self._session, statement, asker)
             call.rows(to_frame(spark, found)._jdf)
         except StatementError as error:
             call.failed(error.code, masked(error.message), error.line, error.col)
