@@ -73,6 +73,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--choose", action="store_true", help="choose tests by what has changed")
     group.addoption("--left", action="store_true", help="the tests that --choose had no time for")
     group.addoption("--shard", help="a whole share of the tests: 7/24, or all")
+    group.addoption("--no-long", action="store_true", help="leave out those marked long")
     group.addoption("--record", action="store_true", help="note what each test covers")
     group.addoption(
         "--seconds", type=float, default=SECONDS, help="of --choose, in which tests are begun"
@@ -159,7 +160,7 @@ def choose_items(
     if run is None:
         return
     asked = run.asked
-    if asked.choose:  # minutes each
+    if asked.choose or config.getoption("--no-long"):  # minutes each
         _keep(config, items, [i.nodeid for i in items if i.get_closest_marker("long") is None])
     shards = {item.nodeid: ledger.shard_of(name(item.nodeid)) for item in items}
     for nodeid, shard in shards.items():
