@@ -1,1 +1,1 @@
-"""Benchmarks against the budgets of the design; `python -m bench` runs them (make bench)."""
+"""Benchmarks against budgets; `python -m bench` runs them (make bench)."""

@@ -1,5 +1,4 @@
-"""Match latency by the number of caches: first sight, shape seen before, cannot hit (design,
-section 9).
+"""Match latency by the number of caches: first sight, shape seen before, cannot hit.
 
 What is timed is all that Python does for a query in the Catalyst hook: the plan document is read,
 cut into blocks, decided on, and the rewrite's SQL text written. See `bench.population` for the

@@ -1,4 +1,4 @@
-"""The population of caches that the budgets speak of (design, section 9), and their query.
+"""The population of caches that the budgets speak of, and their query.
 
 Of 10,000 caches 1,000 are on the query's five tables, 30 of these pass the index and reach the last
 check, 5 of them are valid; the other 9,000 are over other tables.

@@ -107,7 +107,7 @@ class _ExplainingDecider:
         return made
 
     def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
-        """See `hook.RefusalListener`."""
+        """Take back what was not put in; see `CacheSession.refused`."""
         found = self._found[context.number]
         self._found[context.number] = found.without_hits(reason, replacement.path)
         self._session.refuse_alone(replacement, reason)

@@ -157,15 +157,6 @@ class Decider(Protocol):
         ...
 
 
-class RefusalListener(Protocol):
-    """A decider may also have this: it is told what was dropped after it had decided."""
-
-    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
-        """`replacement`, a part of the answer to the question of `context`, was not put in. It may
-        raise, and then nothing of the answer is."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Explained:
     """What became of the decisions of a query that was optimised to be explained.
@@ -239,6 +230,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
     replacements = decider.decide(document, context)
     for replacement in () if context.is_kept else replacements:
         dropped = _put_in(request, replacement)
+        # a decider may be told; where that raises, nothing of the answer is put in
         listener = getattr(decider, "refused", None)
         if dropped is not None and listener is not None:
             listener(context, replacement, dropped)
@@ -354,15 +346,9 @@ def register(spark: SparkSession, decider: Decider) -> None:
     java_class(spark, "Hook").register(session_of(spark), proxy(spark, decider))
 
 
-def install_shared(spark: SparkSession, decider: Decider) -> None:
-    """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true
-    (the builder's, say)."""
-    share(spark, decider)
-    set_known_locations(spark, decider.known_locations())
-
-
 def share(spark: SparkSession, decider: Decider) -> None:
-    """As `install_shared`, without a word about what tables are known."""
+    """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true
+    (the builder's, say). The tables that are known stay those that were told."""
     hook = java_class(spark, "Hook")
     hook.inject(session_of(spark))
     hook.share(proxy(spark, decider))
@@ -374,7 +360,7 @@ def uninstall(spark: SparkSession) -> None:
 
 
 def uninstall_shared(spark: SparkSession) -> None:
-    """Undo `install_shared`."""
+    """Undo `share`."""
     java_class(spark, "Hook").share(None)
 
 

@@ -324,15 +324,6 @@ def disjuncts(expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def date_lit(text: str) -> Lit:
-    """A DATE constant from ISO text.
-
-    >>> date_lit("1970-01-02")
-    1:date
-    """
-    return Lit((date.fromisoformat(text) - date(1970, 1, 1)).days, "date")
-
-
 def date_text(days: int) -> str | None:
     """ISO text of a day number, or None outside of the years 1 to 9999 that Python can name."""
     try:

@@ -147,7 +147,7 @@ def test_other_sessions_are_left_alone_unless_they_ask(star: Star) -> None:
     frame = other.sql(QUERY.format(s=star.schema))
     assert rows(frame) == WANTED
     assert not decider.asked
-    hook.install_shared(star.spark, decider)
+    hook.share(star.spark, decider)
     assert rows(other.sql(QUERY.format(s=star.schema))) == WANTED
     assert not decider.asked
     other.conf.set("spark.cachemgr.enabled", "true")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from decimal import Context, Decimal
 from itertools import product
 from math import inf, nan
 from typing import Any, Final
 
-from matcher.model.expr import Call, Expr, Lit, date_lit
+from matcher.model.expr import Call, Expr, Lit
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 from matcher.render.select import render_expr
 
@@ -19,7 +20,7 @@ _DAY: Final = 86_400 * _MICROS
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 
 DAYS: Final = tuple(
-    date_lit(text).value
+    (date.fromisoformat(text) - date(1970, 1, 1)).days
     for text in "0001-01-01 0001-01-31 1582-10-10 1899-12-31 1970-01-01 2023-12-31 2024-02-29 "
     "2024-12-30 9999-12-01 9999-12-31".split()
 )

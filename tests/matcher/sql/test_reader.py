@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import pytest
 from sqlglot import exp
 
 from matcher.model.errors import SqlInputError
-from matcher.model.expr import TRUE, Agg, Call, Col, Lit, date_lit
+from matcher.model.expr import TRUE, Agg, Call, Col, Lit
 from matcher.model.ir import Block
 from matcher.sql.reader import TextBlock, TextSettings, _Builder, parse_query
 from matcher.sql.schema import Schema
@@ -31,6 +32,10 @@ def block(query: str, settings: TextSettings | None = None) -> Block:
 
 def where(condition: str) -> tuple[object, ...]:
     return block(f"SELECT a FROM t WHERE {condition}").predicates
+
+
+def day(text: str) -> Lit:
+    return Lit((date.fromisoformat(text) - date(1970, 1, 1)).days, "date")
 
 
 def op(name: str, *args: object, kind: str = "boolean") -> Call:
@@ -60,9 +65,9 @@ def op(name: str, *args: object, kind: str = "boolean") -> Call:
             ),
         ),
         ("s LIKE '%'", (op("like", S, Lit("%", "string")),)),
-        ("d >= '1994-01-01'", (op("ge", D, date_lit("1994-01-01")),)),
-        ("d < date'1994-01-31' + interval 1 month", (op("lt", D, date_lit("1994-02-28")),)),
-        ("d < date'1996-02-29' - interval '1' year", (op("lt", D, date_lit("1995-02-28")),)),
+        ("d >= '1994-01-01'", (op("ge", D, day("1994-01-01")),)),
+        ("d < date'1994-01-31' + interval 1 month", (op("lt", D, day("1994-02-28")),)),
+        ("d < date'1996-02-29' - interval '1' year", (op("lt", D, day("1995-02-28")),)),
         ("a IS NOT DISTINCT FROM k", (op("nseq", A, Col(0, "k", "int")),)),
         ("s IS NOT NULL AND TRUE", (op("isnotnull", S),)),
         ("a IS NOT NULL AND TRUE", ()),
