@@ -101,7 +101,7 @@ def verify(connection: Connection, url: URL) -> None:
             f"{where} has tables named like a metastore's but no schema version, "
             "it was left as it is: give the URL of another database",
         )
-    if current in _known():
+    if current in known():
         advice = f"run `cachemgr db upgrade --metastore {where}`"
     else:
         advice = (
@@ -209,7 +209,8 @@ def check(url: str) -> None:
         engine.dispose()
 
 
-def _known() -> frozenset[str]:
+def known() -> frozenset[str]:
+    """The revisions that this program can bring up; others were written by another release."""
     scripts = ScriptDirectory.from_config(_config())
     return frozenset(script.revision for script in scripts.walk_revisions())
 
@@ -230,7 +231,7 @@ def _move(url: str, revision: str, group: str | None, *, up: bool) -> str | None
                 _lock(connection)
                 found = revision_of(connection)
                 if (found is None and not is_empty(connection)) or (
-                    found is not None and found not in _known()
+                    found is not None and found not in known()
                 ):
                     verify(connection, target)
                 try:
@@ -239,7 +240,7 @@ def _move(url: str, revision: str, group: str | None, *, up: bool) -> str | None
                     raise MetastoreError(
                         ErrorCode.UNKNOWN_REVISION,
                         f"{hidden(target)} cannot go to schema version {revision!r} ({error}): "
-                        f"the versions are {', '.join(sorted(_known()))}",
+                        f"the versions are {', '.join(sorted(known()))}",
                     ) from error
                 reached = revision_of(connection)
             use_wal(engine)

@@ -11,11 +11,15 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 from typer.testing import CliRunner
 
 from cachemgr.cache_spec import CacheSpec
 from cachemgr.cli import main
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.database import make_engine
+from cachemgr.metastore.database import metastore_url as parsed
+from cachemgr.metastore.models import VERSION_TABLE
 from cachemgr.metastore.records import CacheRecord
 
 
@@ -55,6 +59,18 @@ def test_an_old_metastore(empty_metastore_url):
     assert found["metastore"]["state"] == "OK"
     assert found["migrations"]["state"] == "FAILED"
     assert "cachemgr db upgrade" in found["migrations"]["fix"]
+
+
+def test_a_metastore_of_a_later_release(empty_metastore_url):
+    migrate.upgrade(empty_metastore_url)
+    engine = make_engine(parsed(empty_metastore_url))
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    engine.dispose()
+    found = doctor(empty_metastore_url, "--no-spark", code=1)
+    assert found["migrations"]["state"] == "FAILED"
+    assert "install that release or a newer one" in found["migrations"]["found"]
+    assert not found["migrations"]["fix"], "the upgrade of this release would refuse"
 
 
 def test_remedies_can_be_pasted(tmp_path):

@@ -15,6 +15,7 @@ import cachemgr
 from cachemgr.cli import main
 from cachemgr.errors import SchemaVersionError
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.models import VERSION_TABLE
 from tests.worlds import upgraded
 
 SHOPS = "SELECT shop, SUM(amount) AS s FROM sales GROUP BY shop"
@@ -102,7 +103,60 @@ def test_no_row_is_lost_on_the_way_back(tmp_path: Path) -> None:
 
 
 def test_each_revision_has_its_world() -> None:
-    assert {f"{number:04d}" for number in range(1, 13)} <= set(upgraded.REVISIONS)
+    newest = int(migrate.expected())
+    assert upgraded.REVISIONS == tuple(f"{number:04d}" for number in range(1, newest))
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> str:
+    """The metastore of a later release."""
+    url = f"sqlite:///{tmp_path / 'metastore.db'}"
+    migrate.upgrade(url)
+    with sqlite3.connect(tmp_path / "metastore.db") as database:
+        database.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    database.close()
+    return url
+
+
+LATER = (
+    "has schema version 9999, this program needs {needed}; nothing was touched: it was written by "
+    "another release: install that release or a newer one, and then run its `cachemgr db upgrade"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "db upgrade", "db check", "db records", "cache list", "join list", "table list", "export",
+        "token list", "token create ann --role viewer", "serve", "worker",
+    ],
+)  # fmt: skip
+def test_no_command_opens_the_metastore_of_a_later_release(
+    later: str, command: str, tmp_path: Path
+) -> None:
+    before = (tmp_path / "metastore.db").read_bytes()
+    env = {"CACHEMGR_LOCATION": str(tmp_path / "caches")}
+    done = CliRunner(env=env).invoke(main, [*command.split(), "--metastore", later])
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: [SCHEMA_VERSION] ")
+    assert LATER.format(needed=migrate.expected()) in line
+    assert (tmp_path / "metastore.db").read_bytes() == before
+
+
+def test_no_session_opens_the_metastore_of_a_later_release(
+    spark, later: str, tmp_path: Path
+) -> None:
+    before = (tmp_path / "metastore.db").read_bytes()
+    session = spark.newSession()
+    session.conf.set("spark.cachemgr.metastore.url", later)
+    session.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
+    with pytest.raises(SchemaVersionError) as caught:
+        cachemgr.enable(session)
+    assert LATER.format(needed=migrate.expected()) in str(caught.value)
+    assert not cachemgr.is_enabled(session)
+    assert session.sql("SELECT 1 AS n").collect()[0].n == 1, "it goes on without caches"
+    assert (tmp_path / "metastore.db").read_bytes() == before
 
 
 @pytest.fixture
