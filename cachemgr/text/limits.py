@@ -14,11 +14,11 @@ from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
 from matcher.model.errors import InputCode, SqlInputError
+from matcher.sql.parse import MAX_DEPTH, too_deep_type
 
 # characters of a text that waits apart, and of which nothing is remembered
 LONG_TEXT: Final = 20_000
 MAX_TOKENS: Final = 20_000
-MAX_DEPTH: Final = 100
 MAX_OPEN_JOINS: Final = 8
 # Where one of these is, a comma may be part of a name, a constant or a comment.
 _QUOTES: Final = ("'", '"', "`", "--", "/*")
@@ -26,7 +26,6 @@ _QUOTES: Final = ("'", '"', "`", "--", "/*")
 _SINGLE: Final = ",()"
 _OPEN: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSE: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-_NESTED_TYPES: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
 _WITHOUT_CONDITION: Final = frozenset({TokenType.CROSS, TokenType.NATURAL})
 
 
@@ -55,16 +54,17 @@ def check_text(sql: str) -> None:
         raise _too(
             InputCode.TEXT_TOO_LONG, f"it has {len(tokens)} words, at most {MAX_TOKENS} are read"
         )
-    depth = types = open_joins = 0
+    if too_deep_type(tokens) is not None:
+        raise _too(InputCode.TEXT_TOO_DEEP, f"its types are nested more than {MAX_DEPTH} times")
+    depth = open_joins = 0
     before: TokenType | None = None
     for token in tokens:
         kind = token.token_type
         depth += (kind in _OPEN) - (kind in _CLOSE)
-        types += kind == TokenType.LT and before in _NESTED_TYPES
         open_joins += kind == TokenType.JOIN and before not in _WITHOUT_CONDITION
         if kind in (TokenType.ON, TokenType.USING):
             open_joins = max(0, open_joins - 1)
-        if max(depth, types) > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise _too(
                 InputCode.TEXT_TOO_DEEP, f"its brackets are nested more than {MAX_DEPTH} times"
             )

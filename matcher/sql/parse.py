@@ -10,6 +10,7 @@ know, with its arguments as they stand; afterwards the names are put back into t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import sqlglot
@@ -26,6 +27,7 @@ _RAW: Final = {
     "regexp_like": 3, "array_agg": 2, "collect_list": 2,
 }  # fmt: skip
 _NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+_NESTED_TYPES: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
 _TYPED_LITERALS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 # a dash behind one of these is a sign; names and ends of operands are not here, nor the keywords
 # that are names of columns as well
@@ -40,6 +42,7 @@ _BEFORE_SIGNS: Final = frozenset({
 
 
 MOST_OF_A_NUMBER: Final = 1_000
+MAX_DEPTH: Final = 100  # of brackets, and of types in types
 _LONG_RUN: Final = 64
 _SLOW: Final = re.compile(rf"[-\d.\s]{{{_LONG_RUN + 1}}}")
 
@@ -81,7 +84,11 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
 
 def _refuse_slow(tokens: list[Token]) -> None:
     """Refuse what the parser takes forever for: it reads the strings of intervals with a regular
-    expression that begins anew at each of the digits and blanks in a row, and converts numbers."""
+    expression that begins anew at each of the digits and blanks in a row, converts numbers, and
+    reads a type once for each type that it is in."""
+    deep = too_deep_type(tokens)
+    if deep is not None:
+        raise _too_long(deep, f"types are nested more than {MAX_DEPTH} times")
     in_interval = False
     for token in tokens:
         kind = token.token_type
@@ -92,6 +99,22 @@ def _refuse_slow(tokens: list[Token]) -> None:
         if kind == TokenType.STRING and in_interval and _SLOW.search(token.text):
             what = f"more than {_LONG_RUN} digits or blanks in a row"
             raise _too_long(token, f"a string after INTERVAL has {what}")
+
+
+def too_deep_type(tokens: Sequence[Token]) -> Token | None:
+    """The first token that is in more than `MAX_DEPTH` types, as in `ARRAY<ARRAY<…`."""
+    depth = 0
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind == TokenType.LT and before in _NESTED_TYPES:
+            depth += 1
+        elif depth and kind == TokenType.GT:
+            depth -= 1
+        if depth > MAX_DEPTH:
+            return token
+        before = kind
+    return None
 
 
 def _too_long(token: Token, what: str) -> ParseError:
