@@ -198,7 +198,7 @@ def _all_found_theirs(original: Any) -> Any:
     """No appended row is looked at, as if the counts had told."""
 
     def check(*args: Any, **kwargs: Any) -> Any:
-        return original(*args, **(kwargs | {"kept": [join.as_fact() for join in args[2]]}))
+        return original(*args, **(kwargs | {"kept": [join.as_fact() for join in args[1]]}))
 
     return check
 
