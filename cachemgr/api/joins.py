@@ -12,13 +12,14 @@ from cachemgr.api.dependencies import ApiState, Operator, Principal, State, View
 from cachemgr.api.errors import ApiError
 from cachemgr.api.responses import path_of
 from cachemgr.ddl import parse
+from cachemgr.ddl.names import no_join
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
     CreateRecordPreservingJoin,
     QualifiedName,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.errors import ErrorCode, NotFoundError
+from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.roles import Role
 
@@ -29,11 +30,8 @@ JoinName = Annotated[str, Path(max_length=1024)]
 def _find(state: ApiState, name: str) -> JoinRecord:
     found = state.metastore.joins.named(name)
     if found is None:
-        raise NotFoundError(
-            ErrorCode.JOIN_NOT_FOUND,
-            f"there is no record-preserving join {name}: `cachemgr join list` or "
-            "GET /api/v1/joins lists all",
-        )
+        names = [known.name for known in state.metastore.joins.all()]
+        raise no_join(name, names, "`cachemgr join list` or GET /api/v1/joins")
     return found
 
 

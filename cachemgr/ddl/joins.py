@@ -68,7 +68,7 @@ def create_join(cur: Cursor) -> CreateRecordPreservingJoin:
 
 
 def _kind(cur: Cursor) -> bool:
-    """Read INNER JOIN or LEFT [OUTER] JOIN; whether it is the first."""
+    """Read [INNER] JOIN or LEFT [OUTER] JOIN; whether it is the first."""
     if cur.sees("RIGHT"):
         raise cur.fail("write it the other way round", ("INNER JOIN", "LEFT JOIN"))
     is_left = cur.accept("LEFT", label="LEFT JOIN") is not None
@@ -76,7 +76,8 @@ def _kind(cur: Cursor) -> bool:
         cur.accept("OUTER", label="")
         cur.expect("JOIN")
     else:
-        cur.expect("INNER", "JOIN")
+        cur.accept("INNER", label="INNER JOIN")
+        cur.expect("JOIN")
     return not is_left
 
 

@@ -76,6 +76,25 @@ def no_cache(
     )
 
 
+def no_join(written: str, known: Iterable[str], lists: str) -> NotFoundError:
+    """That there is no such record-preserving join, with the one that was most likely meant.
+
+    Args:
+        written: The name as the user wrote it.
+        known: The names of all joins.
+        lists: What shows them all, for the message.
+
+    >>> no_join("oss", ["os", "dates"], "SHOW …").message
+    'there is no record-preserving join oss: did you mean os? SHOW … lists those that exist'
+    """
+    near = nearest(written, known)
+    hint = f"did you mean {near}? " if near else ""
+    return NotFoundError(
+        ErrorCode.JOIN_NOT_FOUND,
+        f"there is no record-preserving join {written}: {hint}{lists} lists those that exist",
+    )
+
+
 def hinted_name(written: str, catalog: str, schema: str, known: Callable[[str], str | None]) -> str:
     """The lower-case name of the cache that a hint means: by Spark's rules that of the session's
     own schema, or else the name as it is shown.

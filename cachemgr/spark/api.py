@@ -238,8 +238,11 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
 
     Raises:
         ConfigurationError: The session is not enabled.
+        TypeError: The query is neither.
         pyspark.errors.AnalysisException: The query does not analyse.
     """
+    if not isinstance(query, str | DataFrame):
+        raise TypeError(f"a query is a text or a DataFrame, and not {type(query).__name__}")
     text = substituted(spark, query) if isinstance(query, str) else query
     return explain_query(spark, _of(spark).session, text)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
+from cachemgr.ddl.names import no_join
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, QualifiedName
 from cachemgr.errors import AlreadyExistsError, ErrorCode, JoinValidationError, NotFoundError
 from cachemgr.metastore import Metastore
@@ -97,6 +98,7 @@ class JoinStatements:
         """
         if if_exists and self._metastore.joins.named(str(name)) is None:
             return done(str(name), "did not exist, nothing was changed")
+        self._find_join(name)
         told().refuse_join_drop(str(name))
         self._metastore.joins.drop(str(name))
         return done(str(name), "dropped")
@@ -147,9 +149,6 @@ class JoinStatements:
     def _find_join(self, name: QualifiedName) -> JoinRecord:
         join = self._metastore.joins.named(str(name))
         if join is None:
-            raise NotFoundError(
-                ErrorCode.JOIN_NOT_FOUND,
-                f"there is no record-preserving join {name}: "
-                "SHOW RECORD PRESERVING JOINS lists those that exist",
-            )
+            names = [known.name for known in self._metastore.joins.all()]
+            raise no_join(str(name), names, "SHOW RECORD PRESERVING JOINS")
         return join

@@ -210,6 +210,8 @@ def test_joins(run, store):
     ]
     code, _, err = run("join", "drop", "j", "--yes")
     assert code == 1 and "JOIN_NOT_FOUND" in err
+    code, _, err = run("join", "drop", "eahc", "--yes")
+    assert code == 1 and "did you mean each?" in err
 
 
 def test_a_service_that_is_not_there(monkeypatch):
