@@ -35,6 +35,7 @@ from cachemgr.metastore.snapshots import Snapshots
 from cachemgr.metastore.tables import Tables
 from cachemgr.metastore.tokens import Tokens
 from cachemgr.metastore.transactions import Transactions
+from cachemgr.telemetry import logger
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,11 @@ def open_metastore(
                 )
             if empty:
                 create_if_empty(engine)
+                logger.warning(
+                    "made a new metastore, %s, which has no caches yet: if it should have some, "
+                    "check the URL, or the folder that was started in",
+                    hidden(target),
+                )
                 with engine.connect() as connection:
                     verify(connection, target)
             use_wal(engine, busy_seconds)

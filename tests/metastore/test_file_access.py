@@ -121,3 +121,13 @@ def test_a_closed_folder_keeps_others_from_an_open_file(tmp_path: Path) -> None:
 
 def test_postgres_is_left_to_its_own_rights() -> None:
     file_access.make_private(metastore_url("postgresql://db/x"), "no-such-group", create=True)
+
+
+def test_a_new_metastore_is_told(tmp_path, caplog):
+    """Who starts in another folder would else see no caches and no reason."""
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    open_metastore(url).close()
+    assert f"made a new metastore, {url}, which has no caches yet" in caplog.text
+    caplog.clear()
+    open_metastore(url).close()
+    assert caplog.text == ""
