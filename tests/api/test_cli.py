@@ -171,6 +171,47 @@ def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, m
     assert code == 1 and out == "" and "NOT_FOUND" in err
 
 
+@pytest.mark.parametrize(
+    ("error", "cancelled", "said"),
+    [
+        ("[BASE_TABLE_LOST] base table t is gone:\n  make it anew", False,
+         "error: [BASE_TABLE_LOST] base table t is gone: make it anew\n"),
+        ("[REFRESH_CANCELLED] by bob", True, "error: [REFRESH_CANCELLED] by bob\n"),
+        ("something broke", False,
+         "error: [REFRESH_FAILED] the refresh ID of cache default.cube is FAILED: something broke; "
+         "`cachemgr cache history default.cube` lists what came after it, "
+         "`cachemgr cache refresh default.cube` asks again\n"),
+    ],
+)  # fmt: skip
+def test_a_refresh_that_failed_is_told_in_one_line(
+    run, cache, store, monkeypatch, error, cancelled, said
+):
+    from cachemgr.cli.client import Client
+
+    def fails(self):
+        claimed = store.queue.claim("w", lease_seconds=20)
+        now = store.clock.now()
+        store.refreshes.fail(claimed.id, claimed.fencing_token, error, now=now, cancelled=cancelled)
+
+    monkeypatch.setattr(Client, "carry_out", fails)
+    code, out, err = run("cache", "refresh", "cube", "--wait", "-o", "json")
+    done = json.loads(out)
+    assert (code, done["error"]) == (1, error) and done["state"] in ("FAILED", "CANCELLED")
+    assert err == said.replace("ID", done["id"])
+
+
+def test_a_refresh_that_was_cancelled_before_it_began_is_told(run, cache, store, monkeypatch):
+    from cachemgr.cli.client import Client
+
+    def cancel(self):
+        store.queue.cancel(store.queue.waiting()[0].id, by="bob")
+
+    monkeypatch.setattr(Client, "carry_out", cancel)
+    code, _, err = run("cache", "refresh", "cube", "--wait")
+    assert code == 1 and err.count("\n") == 1 and err.startswith("error: [REFRESH_CANCELLED] ")
+    assert "cancelled by bob before it began" in err
+
+
 def test_who_has_read_enough_closes_the_pipe(metastore_url, cache):
     command = f"{sys.executable} -c 'from cachemgr.cli import main; main()' cache list"
     done = subprocess.run(
