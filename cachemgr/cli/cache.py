@@ -14,7 +14,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
 from cachemgr.cli.output import Format, moment, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
-from cachemgr.cli.waiting import failure_of, over
+from cachemgr.cli.waiting import failure_of, joined, over
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.setting_values import parse_duration
 from cachemgr.printable import plural
@@ -143,6 +143,9 @@ def refresh(
     process. With --wait exit code 1 if it fails."""
     body = None if mode is None else {"mode": mode.value}
     asked = client.call("POST", path_of(name, "/refreshes"), json=body)
+    before = joined(asked, None if mode is None else mode.value)
+    if before is not None:
+        say(before)
     done = over(client, asked) if wait else asked
     show_one(done, client.output)
     if not wait and client.server is None:

@@ -149,7 +149,65 @@ def test_an_argument_that_is_not_utf_8_is_no_bug_of_ours(metastore_url):
         assert done.exit_code == 1 and "'a\\udc80' is not UTF-8 text" in done.stderr
 
 
-def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, monkeypatch):
+@pytest.mark.parametrize("where", ["start", "wait"])
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        (0, "no longer waiting; refresh ID is still queued: `cachemgr cache cancel ID` "
+            "withdraws it\n"),
+        (1, {
+            "start": "no longer waiting; `cachemgr cache history default.cube` shows what becomes "
+            "of refresh ID\n",
+            "wait": "no longer waiting; refresh ID goes on: `cachemgr cache history default.cube` "
+            "shows it, `cachemgr cache cancel ID` stops it\n",
+        }),
+        (2, "refresh ID is over, UNCHANGED: `cachemgr cache history default.cube` shows it\n"),
+    ],
+)  # fmt: skip
+def test_who_stops_waiting_is_told_where_the_refresh_stands(
+    run, cache, store, monkeypatch, where, begun, said
+):
+    from cachemgr.cli.client import Client
+
+    call = Client.call
+
+    def carry_out(self):
+        if begun:
+            claimed = store.queue.claim("w", lease_seconds=20)
+        if begun == 2:
+            now = store.clock.now()
+            store.refreshes.finish_unchanged(claimed.id, claimed.fencing_token, now=now)
+        if where == "start":
+            raise KeyboardInterrupt
+
+    def interrupted(self, method, path, **more):
+        if "params" in more:
+            raise KeyboardInterrupt
+        return call(self, method, path, **more)
+
+    monkeypatch.setattr(Client, "carry_out", carry_out)
+    monkeypatch.setattr(Client, "call", interrupted)
+    code, out, err = run("cache", "refresh", "cube", "--wait")
+    waiting = store.queue.waiting()
+    run_id = waiting[0].id if waiting else store.refreshes.of(cache.id, limit=1)[0].id
+    text = said if isinstance(said, str) else said[where]
+    if os.environ.get("CACHEMGR_SERVER") and begun == 1:
+        text = said["wait"]
+    assert (code, out, err) == (130, "", text.replace("ID", run_id))
+
+
+def test_who_joins_a_refresh_of_another_mode_is_told(run, cache, store):
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "incremental")[2]
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "full")[2], "it is FULL now"
+    (waiting,) = store.queue.waiting()
+    told = f"joined refresh {waiting.id} (FULL), which was asked for before and waits\n"
+    for mode in ([], ["--mode", "incremental_only"]):
+        code, out, err = run("cache", "refresh", "cube", *mode, "-o", "json")
+        assert code == 0 and json.loads(out)["id"] == waiting.id and err.startswith(told)
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "full")[2]
+
+
+def test_who_stops_waiting_twice_is_told_where_to_look(run, cache, store, monkeypatch):
     from cachemgr.cli.client import Client
 
     call = Client.call
@@ -164,7 +222,7 @@ def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, m
         until.setattr(Client, "call", interrupted)
         code, out, err = run("cache", "refresh", "cube", "--wait")
     (waiting,) = store.queue.waiting()
-    assert code == 130 and out == "" and "the refresh goes on" in err and waiting.id in err
+    assert (code, out) == (130, "") and f"shows what becomes of refresh {waiting.id}" in err
     code, out, _ = run("cache", "cancel", waiting.id, "-o", "json")
     assert code == 0 and json.loads(out)["state"] == "CANCELLED"
     code, out, err = run("cache", "cancel", "0" * 32)
