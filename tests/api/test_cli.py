@@ -383,6 +383,16 @@ def test_a_server_that_is_another_one():
     assert done.exit_code == 1 and "NOT_THE_SERVICE" in done.stderr
 
 
+def test_a_server_with_a_path_that_is_not_ours(serve):
+    url = serve(open_to_all=True)
+    done = CliRunner().invoke(main, ["cache", "show", "cube", "--server", f"{url}/api"])
+    assert done.exit_code == 1 and done.stderr == (
+        f"error: [NOT_FOUND] {url}/api/api/v1/caches/cube was asked, and there is no "
+        "/api/api/v1/caches/cube: paths begin with /api/v1, and GET /api/v1/openapi.json lists "
+        "them; check --server\n"
+    )
+
+
 def test_a_wrong_token(serve, store):
     store.tokens.create("ann", Role.ADMIN)
     done = CliRunner().invoke(
