@@ -11,7 +11,7 @@ import typer
 
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
-from cachemgr.cli.input import Yes, confirm, text_of
+from cachemgr.cli.input import Yes, confirm, statement_of
 from cachemgr.cli.output import Format, moment, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.waiting import failure_of, joined, over
@@ -128,7 +128,9 @@ def create(
     ddl: Annotated[str, typer.Argument(help="CREATE RELATIONAL CACHE …; - reads it from stdin.")],
 ) -> None:
     """Create a cache by its statement."""
-    _show_one(client.call("POST", "/caches", json={"ddl": text_of(ddl)}), client)
+    with statement_of(ddl, "cachemgr cache create") as text:
+        made = client.call("POST", "/caches", json={"ddl": text})
+    _show_one(made, client)
 
 
 @app.command()

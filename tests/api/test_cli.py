@@ -270,6 +270,37 @@ def test_a_refresh_that_was_cancelled_before_it_began_is_told(run, cache, store,
     assert "cancelled by bob before it began" in err
 
 
+FILE = "; a file goes in by `cachemgr {noun} create - < file`\n"
+
+
+@pytest.mark.parametrize(
+    ("noun", "form"),
+    [
+        ("cache", "CREATE [OR REPLACE] RELATIONAL CACHE …"),
+        ("join", "CREATE RECORD PRESERVING JOIN …"),
+    ],
+)
+def test_what_is_no_create_is_told_what_is_taken(run, store, noun, form):
+    for text, code, said in (
+        ("SELECT 1", "SYNTAX_ERROR",
+         "'SELECT' is not expected here (line 1, column 1, at 'SELECT'); "),
+        ("create.sql", "SYNTAX_ERROR", None),
+        ("nofile.sql", "SYNTAX_ERROR",
+         "'nofile' is not expected here (line 1, column 1, at 'nofile'); "),
+        ("./a b.sql", "SYNTAX_ERROR", None),
+        (" ", "SYNTAX_ERROR", None),
+        ("SHOW RELATIONAL CACHES", "NOT_A_CREATE", "ddl is another statement: "),
+    ):  # fmt: skip
+        status, out, err = run(noun, "create", text)
+        assert (status, out) == (1, "") and err.startswith(f"error: [{code}] ")
+        assert err.endswith(FILE.format(noun=noun)) and len(err) < 300
+        if said is not None:
+            assert err == f"error: [{code}] {said}expected {form}{FILE.format(noun=noun)}"
+    for text in ("CREATE RELATIONAL CACHE", "create record preserving join"):
+        assert "a file goes in" not in run(noun, "create", text)[2]
+    assert "a file goes in" not in run(noun, "create", "-", input="SELECT 1")[2]
+
+
 def test_who_has_read_enough_closes_the_pipe(metastore_url, cache):
     command = f"{sys.executable} -c 'from cachemgr.cli import main; main()' cache list"
     done = subprocess.run(
