@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import typer
 
+from cachemgr.cli.choice import one_of
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, statement_of
@@ -138,7 +139,7 @@ def create(
 def refresh(
     client: Client,
     name: str,
-    mode: Annotated[RefreshMode | None, typer.Option(help=_MODES, case_sensitive=False)] = None,
+    mode: Annotated[RefreshMode | None, typer.Option(help=_MODES, **one_of(RefreshMode))] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
 ) -> None:
     """Ask for a refresh; a service or worker carries it out, or with --wait and no --server this

@@ -85,6 +85,20 @@ def test_usage_errors_exit_with_2(run):
     assert run("cache", "list", "-o", "xml")[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("refresh", "x", "--mode", "FUL"),
+         "'FUL' is none of AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY"),
+        (("list", "-o", "xml"), "'xml' is none of table, json"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_none_of_an_option_is_told_those_that_are(run, given, said):
+    code, _, err = run("cache", *given)
+    text = " ".join(err.replace("│", " ").split())
+    assert code == 2 and said in text and "Value error" not in text
+
+
 def test_switches(run, cache, store):
     for word, field, value in (
         ("disable", "rewrite_enabled", False),
@@ -226,7 +240,8 @@ def test_who_stops_waiting_twice_is_told_where_to_look(run, cache, store, monkey
     code, out, _ = run("cache", "cancel", waiting.id, "-o", "json")
     assert code == 0 and json.loads(out)["state"] == "CANCELLED"
     code, out, err = run("cache", "cancel", "0" * 32)
-    assert code == 1 and out == "" and "NOT_FOUND" in err
+    assert code == 1 and out == "" and "[REFRESH_NOT_FOUND] there is no refresh 0" in err
+    assert "`cachemgr cache history NAME`" in err
 
 
 @pytest.mark.parametrize(
@@ -456,4 +471,5 @@ def test_tokens(metastore_url, store):
     assert store.tokens.bearer(out.strip()) is None
     assert command("revoke", "nothing")[0] == 1
     assert command("create", "ann", "--expires-in", "soon")[0] == 2
-    assert command("create", "ann", "--role", "king")[0] == 2
+    code, _, err = command("create", "ann", "--role", "king")
+    assert code == 2 and "'king' is none of viewer, operator, admin" in " ".join(err.split())
