@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -21,6 +21,7 @@ from cachemgr.errors import AlreadyExistsError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
+_FORM: Final = "CREATE [OR REPLACE] RELATIONAL CACHE …"
 CacheName = Annotated[
     str,
     Path(
@@ -75,11 +76,9 @@ def create_cache(
 ) -> models.Cache:
     """Create a cache by its CREATE RELATIONAL CACHE statement. It is refreshed by its trigger, or
     by POST …/refreshes."""
-    statement = parse(body.ddl)
+    statement = parse(body.ddl, _FORM)
     if not isinstance(statement, CreateRelationalCache):
-        raise ApiError(
-            400, ErrorCode.NOT_A_CREATE, "ddl is not a CREATE RELATIONAL CACHE statement"
-        )
+        raise ApiError(400, ErrorCode.NOT_A_CREATE, f"ddl is another statement: expected {_FORM}")
     require(operator, role_needed(statement))
     name = statement.name
     namespace = ".".join(name.namespace) or DEFAULT_NAMESPACE

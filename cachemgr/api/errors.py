@@ -20,10 +20,13 @@ from cachemgr.errors import (
     MetastoreError,
     NotFoundError,
 )
+from cachemgr.printable import printable
 from cachemgr.secrets import masked
 
 _log = logging.getLogger("cachemgr.api")
 RETRY_SECONDS: Final = 5
+# of a path that is not ours, where it is shown
+LONGEST_PATH: Final = 200
 _NAMES: Final = {
     401: ErrorCode.UNAUTHENTICATED,
     403: ErrorCode.FORBIDDEN,
@@ -106,11 +109,22 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 400 and error.__cause__ is not None:  # while reading the body
         return envelope(request, 400, ErrorCode.INVALID_REQUEST, _unread(error.__cause__))
     kind = _NAMES.get(error.status_code, ErrorCode.HTTP_ERROR)
-    answer = envelope(request, error.status_code, kind, str(error.detail))
+    told = _no_path(request) if error.status_code == 404 else str(error.detail)
+    answer = envelope(request, error.status_code, kind, told)
     answer.headers.update(error.headers or {})
     if error.status_code == 405:
         answer.headers["Allow"] = _allowed(request) or answer.headers.get("Allow", "")
     return answer
+
+
+def _no_path(request: Request) -> str:
+    """What is said of a path that no route has; all else that is not found has its own error."""
+    path = str(request.scope["path"])
+    shown = path if len(path) <= LONGEST_PATH else f"{path[:LONGEST_PATH]}…"
+    return (
+        f"there is no {printable(shown, one_line=True)}: paths begin with /api/v1, and "
+        f"GET {request.app.openapi_url} lists them"
+    )
 
 
 def _unread(cause: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Response
 
@@ -24,6 +24,7 @@ from cachemgr.metastore.records import JoinRecord
 from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1/joins", tags=["joins"])
+_FORM: Final = "CREATE RECORD PRESERVING JOIN …"
 JoinName = Annotated[str, Path(max_length=1024)]
 
 
@@ -54,11 +55,9 @@ def create_join(
     state: State, operator: Operator, body: models.NewJoin, response: Response
 ) -> models.Join:
     """Declare a join by its CREATE RECORD PRESERVING JOIN statement; the data are checked."""
-    statement = parse(body.ddl)
+    statement = parse(body.ddl, _FORM)
     if not isinstance(statement, CreateRecordPreservingJoin):
-        raise ApiError(
-            400, ErrorCode.NOT_A_CREATE, "ddl is not a CREATE RECORD PRESERVING JOIN statement"
-        )
+        raise ApiError(400, ErrorCode.NOT_A_CREATE, f"ddl is another statement: expected {_FORM}")
     with state.spark_lock:
         state.statements.execute(body.ddl, operator.name)
     response.headers["Location"] = path_of(router.prefix, str(statement.name))

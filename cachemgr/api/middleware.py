@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from cachemgr.api.dependencies import ApiState, digest_of
-from cachemgr.api.errors import RETRY_SECONDS, answer_of, envelope
+from cachemgr.api.errors import LONGEST_PATH, RETRY_SECONDS, answer_of, envelope
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
@@ -40,7 +40,6 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 # Asked for each second by whoever watches or waits.
 _PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-_LONGEST_PATH: Final = 200
 _log = logging.getLogger("cachemgr.api")
 Next = Callable[[Request], Awaitable[Response]]
 
@@ -85,7 +84,7 @@ class _Around:
         except Exception as error:
             response = answer_of(request, error)
         path = getattr(request.scope.get("route"), "path", "unknown")
-        asked_for = request.url.path[:_LONGEST_PATH] if path == "unknown" else ""
+        asked_for = request.url.path[:LONGEST_PATH] if path == "unknown" else ""
         self.noted(request.method, path, response.status_code, started, request_id, asked_for)
         response.headers["X-Request-Id"] = request_id
         return response

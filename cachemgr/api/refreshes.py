@@ -15,7 +15,8 @@ from cachemgr.api.dependencies import ApiState, Operator, Principal, State, View
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.errors import ErrorCode, NotFoundError
+from cachemgr.errors import ErrorCode
+from cachemgr.metastore.writes import no_refresh
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])
 _OVER = frozenset({"PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"})
@@ -109,7 +110,7 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
     for then, else the cache's own."""
     run = state.metastore.refreshes.get(refresh_id)
     if run is None:
-        raise _unknown(refresh_id)
+        raise no_refresh(refresh_id)
     if run.state.value not in ("FAILED", "CANCELLED", "SUPERSEDED"):
         raise ApiError(
             409,
@@ -133,15 +134,9 @@ def _refresh(state: ApiState, principal: Principal, refresh_id: str) -> models.R
     cache_id = request.cache_id if request is not None else run.cache_id if run else None
     cache = None if cache_id is None else state.metastore.caches.get(cache_id)
     if cache is None:
-        raise _unknown(refresh_id)
+        raise no_refresh(refresh_id)
     if request is not None:
         return responses.waiting(request, cache.qualified_name)
     assert run is not None
     told = Discretion(state.metastore, principal.name).run(run, cache)
     return responses.refresh(told, cache.qualified_name)
-
-
-def _unknown(refresh_id: str) -> NotFoundError:
-    return NotFoundError(
-        ErrorCode.REFRESH_NOT_FOUND, f"there is no refresh {refresh_id}: list those of its cache"
-    )

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
 
+from cachemgr.cli.choice import one_of
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
-from cachemgr.cli.input import Yes, confirm, text_of
+from cachemgr.cli.input import Yes, confirm, statement_of
 from cachemgr.cli.output import Format, moment, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
+from cachemgr.cli.waiting import failure_of, joined, over
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.setting_values import parse_duration
 from cachemgr.printable import plural
 from cachemgr.vocabulary import RefreshMode
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
-_OVER = ("PUBLISHED", "UNCHANGED")
 _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "freshness",
             "published.rows", ("refreshed", "published.finishedAt"), ("last run", "lastRun"),
             "next")  # fmt: skip
@@ -130,7 +129,9 @@ def create(
     ddl: Annotated[str, typer.Argument(help="CREATE RELATIONAL CACHE …; - reads it from stdin.")],
 ) -> None:
     """Create a cache by its statement."""
-    _show_one(client.call("POST", "/caches", json={"ddl": text_of(ddl)}), client)
+    with statement_of(ddl, "cachemgr cache create") as text:
+        made = client.call("POST", "/caches", json={"ddl": text})
+    _show_one(made, client)
 
 
 @app.command()
@@ -138,37 +139,23 @@ def create(
 def refresh(
     client: Client,
     name: str,
-    mode: Annotated[RefreshMode | None, typer.Option(help=_MODES, case_sensitive=False)] = None,
+    mode: Annotated[RefreshMode | None, typer.Option(help=_MODES, **one_of(RefreshMode))] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
 ) -> None:
     """Ask for a refresh; a service or worker carries it out, or with --wait and no --server this
     process. With --wait exit code 1 if it fails."""
     body = None if mode is None else {"mode": mode.value}
     asked = client.call("POST", path_of(name, "/refreshes"), json=body)
-    done = _over(client, asked) if wait else asked
+    before = joined(asked, None if mode is None else mode.value)
+    if before is not None:
+        say(before)
+    done = over(client, asked) if wait else asked
     show_one(done, client.output)
     if not wait and client.server is None:
         say("it waits for `cachemgr serve` or `cachemgr worker`; with --wait this process does it")
-    if wait and done["state"] not in _OVER:
-        raise typer.Exit(1)
-
-
-def _over(client: Client, asked: dict[str, Any]) -> dict[str, Any]:
-    console = Console(stderr=True)
-    status = console.status(f"refresh {asked['id']}") if console.is_terminal else nullcontext()
-    client.carry_out()
-    found = asked
-    try:
-        with status:
-            while found["state"] in ("PENDING", "RUNNING"):
-                found = client.call("GET", f"/refreshes/{asked['id']}", params={"waitSeconds": 10})
-    except KeyboardInterrupt:
-        say(
-            f"no longer waiting; the refresh goes on: `cachemgr cache history {asked['cache']}` "
-            f"shows it, `cachemgr cache cancel {asked['id']}` stops it"
-        )
-        raise
-    return found
+    failure = failure_of(done) if wait else None
+    if failure is not None:
+        raise failure
 
 
 @app.command()

@@ -161,7 +161,10 @@ def _read(answer: httpx.Response, server: str | None) -> Any:
         if answer.is_success:
             return answer.json() if answer.content else None
         error = answer.json()["error"]
-        raise CacheManagerError(str(error["type"]), str(error["message"]))
+        kind, message = str(error["type"]), str(error["message"])
+        if kind == ErrorCode.NOT_FOUND:  # there is a cachemgr, and our paths begin elsewhere
+            message = f"{answer.request.url} was asked, and {message}; check --server"
+        raise CacheManagerError(kind, message)
     except (ValueError, KeyError, TypeError):
         raise CacheManagerError(
             ErrorCode.NOT_THE_SERVICE,

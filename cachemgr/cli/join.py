@@ -9,7 +9,7 @@ import typer
 
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
-from cachemgr.cli.input import Yes, confirm, text_of
+from cachemgr.cli.input import Yes, confirm, statement_of
 from cachemgr.cli.output import say, show, show_one
 
 app = typer.Typer(help="Record-preserving joins.", no_args_is_help=True)
@@ -36,7 +36,9 @@ def create(
     ],
 ) -> None:
     """Declare a join; the data are checked."""
-    show_one(client.call("POST", "/joins", json={"ddl": text_of(ddl)}), client.output)
+    with statement_of(ddl, "cachemgr join create") as text:
+        made = client.call("POST", "/joins", json={"ddl": text})
+    show_one(made, client.output)
 
 
 @app.command()

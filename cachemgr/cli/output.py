@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cachemgr.cli.choice import one_of
 from cachemgr.printable import printable
 
 
@@ -24,7 +25,9 @@ class Format(StrEnum):
     JSON = "json"
 
 
-Output = Annotated[Format, typer.Option("-o", "--output", help="How data are shown.")]
+Output = Annotated[
+    Format, typer.Option("-o", "--output", help="How data are shown.", **one_of(Format))
+]
 # A column of a table: a field, whose name is the heading, or a heading and its field.
 Column = str | tuple[str, str]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cachemgr.cli.choice import one_of
 from cachemgr.cli.database import Url, metastore_of, opened
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
@@ -23,7 +24,9 @@ _COLUMNS = ("id", "principal", "role", "created_at", "expires_at", "revoked_at")
 @app.command()
 def create(
     principal: str,
-    role: Annotated[Role, typer.Option(help="What the token allows.")] = Role.VIEWER,
+    role: Annotated[
+        Role, typer.Option(help="What the token allows.", **one_of(Role))
+    ] = Role.VIEWER,
     expires_in: Annotated[
         str | None, typer.Option(help="How long it is good: 12h, 90d; for ever if not given.")
     ] = None,

@@ -47,11 +47,12 @@ from cachemgr.ddl.text import Kind, Tok, lex, split_statements
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
 
 
-def parse(text: str) -> Statement:
+def parse(text: str, wanted: str | None = None) -> Statement:
     """Parse one statement; a `;` after it is allowed.
 
     Args:
         text: The statement.
+        wanted: What is named where the text begins like no statement of ours; None names them all.
 
     Returns:
         The statement as data.
@@ -63,9 +64,10 @@ def parse(text: str) -> Statement:
     'FULL'
     """
     cursors = _cursors(text)
+    beginnings = _BEGINNINGS if wanted is None else (wanted,)
     if not cursors:
-        raise Cursor(lex(text, len(text), len(text))).fail("there is no statement", _BEGINNINGS)
-    statement = _statement(cursors[0])
+        raise Cursor(lex(text, len(text), len(text))).fail("there is no statement", beginnings)
+    statement = _statement(cursors[0], beginnings)
     if len(cursors) > 1:
         raise cursors[1].fail("one statement at a time", ("the end of the text",))
     return statement
@@ -83,7 +85,7 @@ def parse_script(text: str) -> list[Statement]:
     Raises:
         StatementError: One of them is wrong; line and column count from the script's beginning.
     """
-    return [_statement(cur) for cur in _cursors(text)]
+    return [_statement(cur, _BEGINNINGS) for cur in _cursors(text)]
 
 
 def _cursors(text: str) -> list[Cursor]:
@@ -91,13 +93,13 @@ def _cursors(text: str) -> list[Cursor]:
     return [cur for cur in cursors if cur.peek().kind is not Kind.END]
 
 
-def _statement(cur: Cursor) -> Statement:
-    statement = _dispatch(cur)
+def _statement(cur: Cursor, beginnings: tuple[str, ...]) -> Statement:
+    statement = _dispatch(cur, beginnings)
     cur.finish()
     return statement
 
 
-def _dispatch(cur: Cursor) -> Statement:
+def _dispatch(cur: Cursor, beginnings: tuple[str, ...]) -> Statement:
     best, depth = _PHRASES, 0
     while True:
         for phrase in best:
@@ -107,7 +109,7 @@ def _dispatch(cur: Cursor) -> Statement:
         found = next((word for word in words if cur.sees(word)), None)
         if found is None:
             # EXPLAIN REFRESH name is the one phrase that others continue; all else is spelled out.
-            expected = _BEGINNINGS if depth == 0 else tuple(words)
+            expected = beginnings if depth == 0 else tuple(words)
             raise (
                 cur.fail("this is not a relational-cache statement", expected)
                 if (depth == 0 and cur.peek().kind is not Kind.WORD)

@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import ConflictError, ErrorCode, NotFoundError
+from cachemgr.errors import ConflictError, ErrorCode
 from cachemgr.metastore.leases import take_lease
 from cachemgr.metastore.models import (
     CacheRow,
@@ -23,7 +23,7 @@ from cachemgr.metastore.queue_rows import ask, give_up, move_epoch
 from cachemgr.metastore.record_rows import request_record, run_record
 from cachemgr.metastore.records import ASKED, RefreshRequestRecord, RefreshRunRecord, new_id
 from cachemgr.metastore.transactions import Part
-from cachemgr.metastore.writes import live_cache
+from cachemgr.metastore.writes import live_cache, no_refresh
 from cachemgr.vocabulary import Origin, RunState
 
 _PORTION: Final = 200
@@ -297,10 +297,7 @@ class Queue(Part):
                 return run_record(run)
             found = session.get(RefreshRunRow, refresh_id, with_for_update=True)
             if found is None:
-                raise NotFoundError(
-                    ErrorCode.REFRESH_NOT_FOUND,
-                    f"there is no refresh {refresh_id}: list the cache's refreshes",
-                )
+                raise no_refresh(refresh_id)
             if found.state != RunState.RUNNING.value:
                 raise ConflictError(
                     ErrorCode.REFRESH_OVER,

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import and_, delete, func, not_, select, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import ConflictError, ErrorCode, LeaseLostError, NotFoundError
+from cachemgr.errors import ConflictError, ErrorCode, LeaseLostError
 from cachemgr.metastore.history import PORTION, delete_rows, prunable_runs
 from cachemgr.metastore.leases import take_lease, touch_lease, with_losses
 from cachemgr.metastore.models import CacheRow, GroupingSetRow, LeaseRow, RefreshRunRow
@@ -29,7 +29,7 @@ from cachemgr.metastore.records import (
     new_id,
 )
 from cachemgr.metastore.transactions import Part
-from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache
+from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache, no_refresh
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import PLAN_VERSION
 
@@ -306,7 +306,7 @@ class Refreshes(Part):
         with self._transaction() as session:
             found = session.get(RefreshRunRow, refresh_id)
             if found is None:
-                raise _no_run(refresh_id)
+                raise no_refresh(refresh_id)
             held = _release(session, found.cache_id, token)
             run = _run(session, refresh_id)
             if run.state == RunState.RUNNING.value and run.fencing_token == token:
@@ -408,7 +408,7 @@ def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:
     """
     found = session.get(RefreshRunRow, refresh_id)
     if found is None:
-        raise _no_run(refresh_id)
+        raise no_refresh(refresh_id)
     if not touch_lease(session, found.cache_id, token):
         raise _lost(refresh_id)
     # Read again under the lock: the look above was not part of it.
@@ -421,7 +421,7 @@ def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:
 def _run(session: Session, refresh_id: str) -> RefreshRunRow:
     run = session.get(RefreshRunRow, refresh_id, populate_existing=True)
     if run is None:
-        raise _no_run(refresh_id)
+        raise no_refresh(refresh_id)
     return run
 
 
@@ -436,11 +436,4 @@ def _lost(what: str) -> LeaseLostError:
         ErrorCode.LEASE_LOST,
         f"the refresh {what} does not hold its lease any more (it took too long, or the cache "
         "was dropped): nothing was published, nothing changes for queries; refresh again",
-    )
-
-
-def _no_run(refresh_id: str) -> NotFoundError:
-    return NotFoundError(
-        ErrorCode.REFRESH_NOT_FOUND,
-        f"there is no refresh {refresh_id}: list the cache's refreshes",
     )

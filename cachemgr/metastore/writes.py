@@ -92,3 +92,16 @@ def live_cache(session: Session, cache_id: str) -> CacheRow:
             f"there is no relational cache {named}: SHOW RELATIONAL CACHES lists those that exist",
         )
     return row
+
+
+def no_refresh(refresh_id: str) -> NotFoundError:
+    """That there is no such refresh.
+
+    Args:
+        refresh_id: The id as it was given.
+    """
+    return NotFoundError(
+        ErrorCode.REFRESH_NOT_FOUND,
+        f"there is no refresh {refresh_id}: `cachemgr cache history NAME`, or GET "
+        "/api/v1/caches/NAME/refreshes, lists those of a cache",
+    )

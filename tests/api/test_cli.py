@@ -85,6 +85,20 @@ def test_usage_errors_exit_with_2(run):
     assert run("cache", "list", "-o", "xml")[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("refresh", "x", "--mode", "FUL"),
+         "'FUL' is none of AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY"),
+        (("list", "-o", "xml"), "'xml' is none of table, json"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_none_of_an_option_is_told_those_that_are(run, given, said):
+    code, _, err = run("cache", *given)
+    text = " ".join(err.replace("│", " ").split())
+    assert code == 2 and said in text and "Value error" not in text
+
+
 def test_switches(run, cache, store):
     for word, field, value in (
         ("disable", "rewrite_enabled", False),
@@ -149,7 +163,65 @@ def test_an_argument_that_is_not_utf_8_is_no_bug_of_ours(metastore_url):
         assert done.exit_code == 1 and "'a\\udc80' is not UTF-8 text" in done.stderr
 
 
-def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, monkeypatch):
+@pytest.mark.parametrize("where", ["start", "wait"])
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        (0, "no longer waiting; refresh ID is still queued: `cachemgr cache cancel ID` "
+            "withdraws it\n"),
+        (1, {
+            "start": "no longer waiting; `cachemgr cache history default.cube` shows what becomes "
+            "of refresh ID\n",
+            "wait": "no longer waiting; refresh ID goes on: `cachemgr cache history default.cube` "
+            "shows it, `cachemgr cache cancel ID` stops it\n",
+        }),
+        (2, "refresh ID is over, UNCHANGED: `cachemgr cache history default.cube` shows it\n"),
+    ],
+)  # fmt: skip
+def test_who_stops_waiting_is_told_where_the_refresh_stands(
+    run, cache, store, monkeypatch, where, begun, said
+):
+    from cachemgr.cli.client import Client
+
+    call = Client.call
+
+    def carry_out(self):
+        if begun:
+            claimed = store.queue.claim("w", lease_seconds=20)
+        if begun == 2:
+            now = store.clock.now()
+            store.refreshes.finish_unchanged(claimed.id, claimed.fencing_token, now=now)
+        if where == "start":
+            raise KeyboardInterrupt
+
+    def interrupted(self, method, path, **more):
+        if "params" in more:
+            raise KeyboardInterrupt
+        return call(self, method, path, **more)
+
+    monkeypatch.setattr(Client, "carry_out", carry_out)
+    monkeypatch.setattr(Client, "call", interrupted)
+    code, out, err = run("cache", "refresh", "cube", "--wait")
+    waiting = store.queue.waiting()
+    run_id = waiting[0].id if waiting else store.refreshes.of(cache.id, limit=1)[0].id
+    text = said if isinstance(said, str) else said[where]
+    if os.environ.get("CACHEMGR_SERVER") and begun == 1:
+        text = said["wait"]
+    assert (code, out, err) == (130, "", text.replace("ID", run_id))
+
+
+def test_who_joins_a_refresh_of_another_mode_is_told(run, cache, store):
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "incremental")[2]
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "full")[2], "it is FULL now"
+    (waiting,) = store.queue.waiting()
+    told = f"joined refresh {waiting.id} (FULL), which was asked for before and waits\n"
+    for mode in ([], ["--mode", "incremental_only"]):
+        code, out, err = run("cache", "refresh", "cube", *mode, "-o", "json")
+        assert code == 0 and json.loads(out)["id"] == waiting.id and err.startswith(told)
+    assert "joined" not in run("cache", "refresh", "cube", "--mode", "full")[2]
+
+
+def test_who_stops_waiting_twice_is_told_where_to_look(run, cache, store, monkeypatch):
     from cachemgr.cli.client import Client
 
     call = Client.call
@@ -164,11 +236,84 @@ def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, m
         until.setattr(Client, "call", interrupted)
         code, out, err = run("cache", "refresh", "cube", "--wait")
     (waiting,) = store.queue.waiting()
-    assert code == 130 and out == "" and "the refresh goes on" in err and waiting.id in err
+    assert (code, out) == (130, "") and f"shows what becomes of refresh {waiting.id}" in err
     code, out, _ = run("cache", "cancel", waiting.id, "-o", "json")
     assert code == 0 and json.loads(out)["state"] == "CANCELLED"
     code, out, err = run("cache", "cancel", "0" * 32)
-    assert code == 1 and out == "" and "NOT_FOUND" in err
+    assert code == 1 and out == "" and "[REFRESH_NOT_FOUND] there is no refresh 0" in err
+    assert "`cachemgr cache history NAME`" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "cancelled", "said"),
+    [
+        ("[BASE_TABLE_LOST] base table t is gone:\n  make it anew", False,
+         "error: [BASE_TABLE_LOST] base table t is gone: make it anew\n"),
+        ("[REFRESH_CANCELLED] by bob", True, "error: [REFRESH_CANCELLED] by bob\n"),
+        ("something broke", False,
+         "error: [REFRESH_FAILED] the refresh ID of cache default.cube is FAILED: something broke; "
+         "`cachemgr cache history default.cube` lists what came after it, "
+         "`cachemgr cache refresh default.cube` asks again\n"),
+    ],
+)  # fmt: skip
+def test_a_refresh_that_failed_is_told_in_one_line(
+    run, cache, store, monkeypatch, error, cancelled, said
+):
+    from cachemgr.cli.client import Client
+
+    def fails(self):
+        claimed = store.queue.claim("w", lease_seconds=20)
+        now = store.clock.now()
+        store.refreshes.fail(claimed.id, claimed.fencing_token, error, now=now, cancelled=cancelled)
+
+    monkeypatch.setattr(Client, "carry_out", fails)
+    code, out, err = run("cache", "refresh", "cube", "--wait", "-o", "json")
+    done = json.loads(out)
+    assert (code, done["error"]) == (1, error) and done["state"] in ("FAILED", "CANCELLED")
+    assert err == said.replace("ID", done["id"])
+
+
+def test_a_refresh_that_was_cancelled_before_it_began_is_told(run, cache, store, monkeypatch):
+    from cachemgr.cli.client import Client
+
+    def cancel(self):
+        store.queue.cancel(store.queue.waiting()[0].id, by="bob")
+
+    monkeypatch.setattr(Client, "carry_out", cancel)
+    code, _, err = run("cache", "refresh", "cube", "--wait")
+    assert code == 1 and err.count("\n") == 1 and err.startswith("error: [REFRESH_CANCELLED] ")
+    assert "cancelled by bob before it began" in err
+
+
+FILE = "; a file goes in by `cachemgr {noun} create - < file`\n"
+
+
+@pytest.mark.parametrize(
+    ("noun", "form"),
+    [
+        ("cache", "CREATE [OR REPLACE] RELATIONAL CACHE …"),
+        ("join", "CREATE RECORD PRESERVING JOIN …"),
+    ],
+)
+def test_what_is_no_create_is_told_what_is_taken(run, store, noun, form):
+    for text, code, said in (
+        ("SELECT 1", "SYNTAX_ERROR",
+         "'SELECT' is not expected here (line 1, column 1, at 'SELECT'); "),
+        ("create.sql", "SYNTAX_ERROR", None),
+        ("nofile.sql", "SYNTAX_ERROR",
+         "'nofile' is not expected here (line 1, column 1, at 'nofile'); "),
+        ("./a b.sql", "SYNTAX_ERROR", None),
+        (" ", "SYNTAX_ERROR", None),
+        ("SHOW RELATIONAL CACHES", "NOT_A_CREATE", "ddl is another statement: "),
+    ):  # fmt: skip
+        status, out, err = run(noun, "create", text)
+        assert (status, out) == (1, "") and err.startswith(f"error: [{code}] ")
+        assert err.endswith(FILE.format(noun=noun)) and len(err) < 300
+        if said is not None:
+            assert err == f"error: [{code}] {said}expected {form}{FILE.format(noun=noun)}"
+    for text in ("CREATE RELATIONAL CACHE", "create record preserving join"):
+        assert "a file goes in" not in run(noun, "create", text)[2]
+    assert "a file goes in" not in run(noun, "create", "-", input="SELECT 1")[2]
 
 
 def test_who_has_read_enough_closes_the_pipe(metastore_url, cache):
@@ -286,6 +431,16 @@ def test_a_server_that_is_another_one():
     assert done.exit_code == 1 and "NOT_THE_SERVICE" in done.stderr
 
 
+def test_a_server_with_a_path_that_is_not_ours(serve):
+    url = serve(open_to_all=True)
+    done = CliRunner().invoke(main, ["cache", "show", "cube", "--server", f"{url}/api"])
+    assert done.exit_code == 1 and done.stderr == (
+        f"error: [NOT_FOUND] {url}/api/api/v1/caches/cube was asked, and there is no "
+        "/api/api/v1/caches/cube: paths begin with /api/v1, and GET /api/v1/openapi.json lists "
+        "them; check --server\n"
+    )
+
+
 def test_a_wrong_token(serve, store):
     store.tokens.create("ann", Role.ADMIN)
     done = CliRunner().invoke(
@@ -318,4 +473,5 @@ def test_tokens(metastore_url, store):
     assert store.tokens.bearer(out.strip()) is None
     assert command("revoke", "nothing")[0] == 1
     assert command("create", "ann", "--expires-in", "soon")[0] == 2
-    assert command("create", "ann", "--role", "king")[0] == 2
+    code, _, err = command("create", "ann", "--role", "king")
+    assert code == 2 and "'king' is none of viewer, operator, admin" in " ".join(err.split())

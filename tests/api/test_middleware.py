@@ -143,6 +143,28 @@ def test_a_body_that_is_not_said_to_be_json(client, kind):
     assert kind in message and "send Content-Type: application/json" in message
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/", "/"),
+        ("/caches", "/caches"),
+        ("/api/v1/cache", "/api/v1/cache"),
+        ("/a%1b%0ab", "/a\\x1b\\nb"),
+        ("/x?token=abc", "/x"),
+        ("/" + "é" * 900, "/" + "é" * 199 + "…"),
+    ],
+)
+def test_a_path_that_is_not_ours_is_named_with_where_they_are_listed(client, path, shown):
+    answer = client.get(path)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (404, "NOT_FOUND")
+    listed = "/api/v1/openapi.json"
+    assert error["message"] == (
+        f"there is no {shown}: paths begin with /api/v1, and GET {listed} lists them"
+    )
+    assert "/api/v1/caches" in client.get(listed).json()["paths"]
+
+
 def test_no_route_and_no_method(client):
     assert client.get("/api/v1/nothing").json()["error"]["type"] == "NOT_FOUND"
     assert client.put("/api/v1/caches").json()["error"]["type"] == "METHOD_NOT_ALLOWED"

@@ -36,6 +36,23 @@ def test_the_script_that_is_shown_completes(bash):
     assert bash(words).strip() == "history"
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("--mode inc", ["incremental", "incremental_only"]),
+        ("--mode INC", ["INCREMENTAL", "INCREMENTAL_ONLY"]),
+        ("--output j", ["json"]),
+    ],
+)
+def test_the_words_of_an_option_are_completed(bash, typed, offered):
+    words = (
+        f"COMP_WORDS=(cachemgr cache refresh x {typed}); COMP_CWORD=5\n"
+        + """
+    eval "$(cachemgr --show-completion)"; _cachemgr_completion cachemgr; echo "${COMPREPLY[@]}" """
+    )
+    assert bash(words).split() == offered
+
+
 def test_it_is_installed(bash, tmp_path):
     bash("cachemgr --install-completion")
     assert "cachemgr" in (tmp_path / ".bashrc").read_text()

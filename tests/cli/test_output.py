@@ -65,4 +65,4 @@ def test_the_help_names_each_mode_of_a_refresh_and_what_it_does():
         assert f"{mode.value}: {mode.summary}" in " ".join(told.split())
     words = ["cache", "refresh", "c", "--mode", "incremental-only"]
     wrong = CliRunner().invoke(main, words, env={"COLUMNS": "500"})
-    assert wrong.exit_code == 2 and "'incremental_only'" in wrong.output
+    assert wrong.exit_code == 2 and "INCREMENTAL, INCREMENTAL_ONLY" in wrong.output
