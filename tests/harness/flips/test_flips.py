@@ -26,7 +26,6 @@ def test_a_setting_that_changes_rows_is_seen(session):
     for key, value in (
         ("spark.sql.ansi.enabled", "false"),
         ("spark.sql.session.timeZone", "Asia/Tokyo"),
-        ("spark.sql.optimizer.windowGroupLimitThreshold", "0"),
         ("spark.sql.decimalOperations.allowPrecisionLoss", "false"),
     ):
         assert list(changed(session, usual, (Flip(key, value),))), key
