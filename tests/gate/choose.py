@@ -11,6 +11,7 @@ others cover and none before it has. What was changed last counts most.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,7 +139,8 @@ def _by_worth(by_unit: Mapping[str, Sequence[Item]], known: Known) -> Iterator[s
     }
 
     def worth(unit: str) -> float:
-        return sum(weights[name] for name in touched[unit]) / costs[unit]
+        # whatever the order of a set, which is another in each process
+        return math.fsum(weights[name] for name in touched[unit]) / costs[unit]
 
     # Weights only fall, so that a unit which is still the best by its new worth is the best.
     heap = [(-worth(unit), unit) for unit in sorted(touched)]

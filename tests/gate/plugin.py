@@ -43,7 +43,8 @@ class Asked:
         oldest_first: The shards, the one that has not passed for the longest time first.
         changes: For each shard that passed at a commit known here what changed since then; for 0,
             what is changed and not committed.
-        processes: How many share the tests.
+        seconds: How long all processes together may run tests that need not run. All of them
+            choose by the same number, or they would not run the same tests.
         until: When a test that need not run is no longer begun, in seconds since the epoch.
     """
 
@@ -53,7 +54,7 @@ class Asked:
     done: list[str]
     oldest_first: list[int]
     changes: dict[int, list[str]]
-    processes: int
+    seconds: float
     until: float
 
 
@@ -116,6 +117,7 @@ def _asked(config: pytest.Config) -> Asked:
     cache = getattr(config, "cache", None)  # not with -p no:cacheprovider
     failed = cache.get("cache/lastfailed", {}) if cache is not None else {}
     shards = order[:1] if choose else _shards(config.getoption("--shard"), order)
+    processes = int(config.getoption("numprocesses", default=None) or 1)
     return Asked(
         choose=choose,
         shards=shards,
@@ -123,7 +125,7 @@ def _asked(config: pytest.Config) -> Asked:
         done=[] if choose else sorted(_Progress(history).passed()),
         oldest_first=order,
         changes={shard: sorted(names) for shard, names in found.items() if names is not None},
-        processes=int(config.getoption("numprocesses", default=None) or 1),
+        seconds=processes * config.getoption("--seconds"),
         until=time.time() + config.getoption("--seconds"),
     )
 
@@ -205,7 +207,7 @@ def _known(asked: Asked) -> Known:
         changes={shard: frozenset(names) for shard, names in asked.changes.items()},
         record=covered.read(),
         imported=imported,
-        seconds=(asked.until - time.time()) * asked.processes,
+        seconds=asked.seconds,
     )
 
 

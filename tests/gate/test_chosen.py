@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -143,3 +146,36 @@ def test_a_shard_that_never_passed_is_not_all_changed_and_runs_first_of_the_rest
 def test_quick_tests_that_cost_nothing_are_never_left_out() -> None:
     tests = [item(f"q.py::{n}", quick=True) for n in range(10_000)]
     assert set(chosen(tests, replace(NOTHING, seconds=1)).values()) == {Tier.CHOSEN}
+
+
+def test_all_processes_choose_alike() -> None:
+    """The names that a test covers are a set, whose order is another in each process."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", _CHOOSES],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123456"
+    }
+    assert len(found) == 1 and "CHOSEN" in found.pop()
+
+
+# The same twice under other names: what is worth the same must be so whatever is added first.
+_CHOOSES = """
+import random
+from tests.gate.choose import chosen
+from tests.gate.test_chosen import covers, item, known
+dice = random.Random(1)
+picked = [dice.sample(range(60), 25 + i % 7) for i in range(120)]
+record = {
+    f"{half}{i}.py::t": covers(*(f"matcher/{half}.py:f{n}" for n in numbers))
+    for half in "xy"
+    for i, numbers in enumerate(picked)
+}
+changed = {name for each in record.values() for name in each.covers}
+found = chosen([item(name) for name in record], known(changed, record))
+print([(name, tier.name) for name, tier in found.items()])
+"""
