@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import cachemgr
+from cachemgr.metastore.migrate import upgrade
 
 _SHOWN = (
     "spark.master",
@@ -31,6 +32,7 @@ def start_session(folder: Path) -> SparkSession:
     Returns:
         The session.
     """
+    metastore = f"sqlite:///{folder / 'metastore.db'}"
     settings = {
         "spark.driver.memory": f"{_driver_gib()}g",
         "spark.driver.host": "127.0.0.1",
@@ -39,7 +41,7 @@ def start_session(folder: Path) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.cachemgr.metastore.url": f"sqlite:///{folder / 'metastore.db'}",
+        "spark.cachemgr.metastore.url": metastore,
         "spark.cachemgr.location": str(folder / "caches"),
     }
     builder = SparkSession.builder.master("local[*]").appName("relational-cache-demo")
@@ -47,6 +49,7 @@ def start_session(folder: Path) -> SparkSession:
         builder = builder.config(key, value)
     spark = cachemgr.configure_spark_with_cachemgr(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    upgrade(metastore)  # a new one is what is wanted here, and not worth a line
     cachemgr.enable(spark)
     return spark
 
