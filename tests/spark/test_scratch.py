@@ -98,12 +98,14 @@ from cachemgr.spark.host import SparkHost
 from tests.processes import SMALL_SPARK
 init = ["CREATE TABLE a (x INT) USING delta LOCATION 'a'", "SELECT * FROM text.`flag`"]
 conf = {**SMALL_SPARK, "spark.sql.warehouse.dir": "w", "spark.local.dir": sys.argv[1]}
-host = SparkHost("local[1]", "sqlite:///m.db", "caches", conf, init)
+now = [0.0]
+host = SparkHost("local[1]", "sqlite:///m.db", "caches", conf, init, clock=lambda: now[0])
 try:
     host.spark()
 except RefreshError as error:
     print("failed", error.code)
 Path("flag").write_text("")
+now[0] += 3600  # nothing is tried for a while after a start that failed
 host.spark()
 print("then", host.state)
 host.stop()
