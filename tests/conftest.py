@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import shutil
 import sys
@@ -39,6 +40,18 @@ HARNESS = Path(__file__).parent / "harness"
 
 # Spark's servers, each a JVM of its own.
 DOORS = Path(__file__).parent / "doors"
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command that serves, run in this process, sends all logs to an output that is gone when it
+    has ended."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    if root.handlers is not handlers:
+        root.handlers = handlers
+        root.setLevel(level)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
