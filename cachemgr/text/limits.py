@@ -54,7 +54,7 @@ def check_text(sql: str) -> None:
         raise _too(
             InputCode.TEXT_TOO_LONG, f"it has {len(tokens)} words, at most {MAX_TOKENS} are read"
         )
-    if too_deep_type(tokens) is not None:
+    if too_deep_type(tokens, sql) is not None:
         raise _too(InputCode.TEXT_TOO_DEEP, f"its types are nested more than {MAX_DEPTH} times")
     depth = open_joins = 0
     before: TokenType | None = None

@@ -72,7 +72,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
     if len(text) > _LONG_RUN:
-        _refuse_slow(tokens)
+        _refuse_slow(tokens, text)
     tokens = _with_cast_literals_closed(_with_quotes_joined(tokens, text))
     pairs = zip(tokens, [*tokens, None][1:], strict=True)
     given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
@@ -82,11 +82,11 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         raise SqlglotError("the statement cannot be parsed") from error
 
 
-def _refuse_slow(tokens: list[Token]) -> None:
+def _refuse_slow(tokens: list[Token], text: str) -> None:
     """Refuse what the parser takes forever for: it reads the strings of intervals with a regular
     expression that begins anew at each of the digits and blanks in a row, converts numbers, and
     reads a type once for each type that it is in."""
-    deep = too_deep_type(tokens)
+    deep = too_deep_type(tokens, text)
     if deep is not None:
         raise _too_long(deep, f"types are nested more than {MAX_DEPTH} times")
     in_interval = False
@@ -101,8 +101,10 @@ def _refuse_slow(tokens: list[Token]) -> None:
             raise _too_long(token, f"a string after INTERVAL has {what}")
 
 
-def too_deep_type(tokens: Sequence[Token]) -> Token | None:
-    """The first token that is in more than `MAX_DEPTH` types, as in `ARRAY<ARRAY<…`."""
+def too_deep_type(tokens: Sequence[Token], text: str) -> Token | None:
+    """The first token of a text that is in more than `MAX_DEPTH` types, as in `ARRAY<ARRAY<…`."""
+    if text.count("<") <= MAX_DEPTH:  # as in nearly all: no token is looked at
+        return None
     depth = 0
     before: TokenType | None = None
     for token in tokens:
