@@ -56,7 +56,7 @@ class Asking:
         """Ask /rewrite and /explain about mutated SQL for a time; how many times."""
         return self._for(seconds, "texts")
 
-    def places(self) -> int:
+    def all_places(self) -> int:
         """Ask for all that can be had with GET, in each role; how much that was."""
         asked = 0
         with open_metastore(self.service.metastore_url) as store:

@@ -67,7 +67,7 @@ def fuzz(minutes: float, seed: int, findings: Findings, *, contract: bool = True
         asking = Asking(service, seed, findings)
         tried["garbage"] = asking.garbage(GARBAGE * seconds)
         tried["texts"] = asking.texts(TEXTS * seconds)
-        asking.places()
+        asking.all_places()
         asking.judge_memory()
         asking.judge_log()
         tried["statuses"] = told(asking.statuses)
@@ -114,7 +114,7 @@ def again(seed: int, kind: str, number: int, findings: Findings) -> None:
         return
     with running_service() as service:
         asking = Asking(service, seed, findings)
-        asking.one(kind, number) if kind in ("garbage", "texts") else asking.places()
+        asking.one(kind, number) if kind in ("garbage", "texts") else asking.all_places()
 
 
 def main() -> int:

@@ -49,6 +49,7 @@ class Clone:
         self._git("clean", "-q", "-fd")
         self._run(["make", "setup", ".venv/.spark-prepared"])
         self.commit = self._git("rev-parse", "HEAD").strip()
+        self.record = covered.read(path / covered.PATH.relative_to(ROOT))
 
     def put(self, mutation: Mutation) -> str:
         """Make one change, and say it in a line."""
@@ -149,19 +150,18 @@ def mutations(clone: Clone, count: int, seed: int) -> list[Mutation]:
 def tried(clone: Clone, mutation: Mutation) -> dict[str, Any]:
     """What came of one: by which test it was noticed, and whether `make test` would have run it."""
     began = time.monotonic()
+    is_java = mutation.path.startswith(JAVA)
     told = clone.put(mutation)
     result: dict[str, Any] = {"at": f"{mutation.name}:{mutation.line}", "change": told}
     try:
-        if mutation.path.startswith(JAVA) and not clone.makes_jar():
+        if is_java and not clone.makes_jar():
             return result | {"by": "the compiler", "chosen": True}
-        chosen = clone.collected("--choose")
-        late = [] if mutation.path.startswith(JAVA) else clone.collected()
-        if not mutation.path.startswith(JAVA):
-            record = covered.read()
-            covering = {name for name, each in record.items() if mutation.name in each.covers}
-            chosen = [test for test in chosen if unit(test) in covering]
+        chosen, late = clone.collected("--choose"), list[str]()
+        if not is_java:
+            covers = {name for name, each in clone.record.items() if mutation.name in each.covers}
+            chosen = [test for test in chosen if unit(test) in covers]
             kept = set(chosen)
-            late = [test for test in late if unit(test) in covering and test not in kept]
+            late = [t for t in clone.collected() if unit(t) in covers and t not in kept]
         result |= {"tests": len(chosen), "late": len(late), "by": "", "chosen": False}
         for tests, is_chosen in ((chosen, True), (late, False)):
             if tests and not result["by"]:
