@@ -84,6 +84,7 @@ class PredicateContext:
         "_capacity",
         "_classes",
         "_fixed",
+        "_groups",
         "_nonnull",
         "_parent",
         "_settled",
@@ -106,6 +107,7 @@ class PredicateContext:
         self._nonnull: set[Expr] = set()
         self._branches: dict[Expr, tuple[PredicateContext, ...]] = {}
         self._fixed: dict[Expr, Lit] = {}
+        self._groups: dict[Col, list[Expr]] | None = None  # made when first asked for
         self.domains: dict[Expr, Domain] = {}
         # in order, so that what is looked at first is the same in each process
         self.residuals: dict[Expr, None] = {}
@@ -337,6 +339,39 @@ class PredicateContext:
     def with_constants(self, expr: Expr) -> Expr:
         """`expr` with the columns that have one value in all rows that pass replaced by it."""
         return fold_all(substitute(expr, self._fixed.get)) if self._fixed else expr
+
+    def alternatives(self, predicate: Expr) -> list[Expr]:
+        """The ORs that stay residual and have to do with a predicate: with its columns, or with
+        columns that other facts connect with those. What each branch of any other says holds of
+        other columns alone, and so of the predicate no more than is known without it.
+
+        Args:
+            predicate: Canonical.
+        """
+        if self._groups is None:
+            self._groups = self._connected()
+        groups = {id(g): g for c in columns(predicate) if (g := self._groups.get(c)) is not None}
+        return [each for group in groups.values() for each in group]
+
+    def _connected(self) -> dict[Col, list[Expr]]:
+        """The ORs of each connected component of columns; a fact connects those it names."""
+        top: dict[Col, Col] = {}
+
+        def find(column: Col) -> Col:
+            while top[column] != column:
+                top[column] = column = top[top[column]]
+            return column
+
+        named = {fact: tuple(columns(fact)) for fact in (*self.residuals, *self.domains)}
+        for fact in named.values():
+            for column in fact:
+                top.setdefault(column, column)
+                top[find(column)] = find(fact[0])
+        groups: dict[Col, list[Expr]] = {}
+        for residual in self.residuals:
+            if len(disjuncts(residual)) > 1 and named[residual]:
+                groups.setdefault(find(named[residual][0]), []).append(residual)
+        return {column: groups[t] for column in top if (t := find(column)) in groups}
 
     def cases(self, residual: Expr) -> tuple[PredicateContext, ...]:
         """Each branch of an OR together with all else that we know."""

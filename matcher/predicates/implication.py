@@ -133,10 +133,10 @@ def _holds_at_all_points(known: PredicateContext, predicate: Call) -> bool:
 def _implied_by_cases(known: PredicateContext, predicate: Expr, depth: int) -> bool:
     """Some OR of the conjunction holds: does each of its branches imply the predicate?"""
     most = _MAX_BRANCHES[depth]  # what an OR of ORs may cost
-    for residual in known.residuals:
+    for residual in known.alternatives(predicate):
         # whether its cases are made now or were made before
         spend(len(disjuncts(residual)) * (1 + known.weight // _FACTS_A_STEP))
-        if 1 < len(disjuncts(residual)) <= most and all(
+        if len(disjuncts(residual)) <= most and all(
             _implies(branch, holds(branch.canonical(predicate)), depth + 1)
             for branch in known.cases(residual)
         ):

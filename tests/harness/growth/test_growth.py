@@ -33,7 +33,8 @@ def test_doubling_a_family_takes_four_times_the_steps_at_most(name: str) -> None
     assert why_too_steep([measured(FAMILIES[name], n) for n in (4, 8, 16, 32, 64)]) is None
 
 
-@pytest.mark.parametrize("seed", range(40))
+# the rest each grew more: caches times copies of a table times ORs that said nothing of either
+@pytest.mark.parametrize("seed", [*range(40), 47, 155, 212, 327])
 def test_doubling_a_random_query_takes_four_times_the_steps_at_most(seed: int) -> None:
     assert why_too_steep([measured(random_family(seed), n) for n in SIZES]) is None
 

@@ -194,3 +194,21 @@ def test_a_context_remembers_so_many_expressions_and_all_that_it_settled_on() ->
         assert COLUMNS[1] not in columns_of(context.canonical(call("lt", COLUMNS[1], num(n))))
         assert len(context._canonical) <= len(context._settled) + 8
     assert all(context.canonical(e) is found for e, found in zip(own, before, strict=True))
+
+
+def test_an_or_is_taken_apart_for_what_it_has_to_do_with() -> None:
+    """By name, by an equality of columns, or by a condition that names both; no other branch can
+    say anything of the rest."""
+    a, b, c, d, e, f = (Col(0, name, "int") for name in "abcdef")
+    first = call("or", call("gt", a, num(1)), call("gt", b, num(2)))
+    second = call("or", call("gt", e, num(1)), call("gt", f, num(2)))
+    known = PredicateContext([first, second, call("gt", b, c), call("eq", d, a)])
+    mine, other = known.residuals
+    for column in (a, b, c, d):
+        assert known.alternatives(known.canonical(call("gt", column, num(9)))) == [mine]
+    for column in (e, f):
+        assert known.alternatives(known.canonical(call("gt", column, num(9)))) == [other]
+    assert known.alternatives(call("gt", Col(0, "g", "int"), num(9))) == []
+    assert known.alternatives(call("gt", a, e)) == [mine, other]
+    assert implies(known, call("or", call("gt", d, num(0)), call("ge", b, num(3))))
+    assert not implies(known, call("or", call("gt", e, num(0)), call("ge", b, num(3))))
