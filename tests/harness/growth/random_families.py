@@ -2,17 +2,19 @@
 
 `n` stands for how often each of the chosen parts repeats, so a family of `2 * n` is the same query,
 doubled in every direction at once: conditions, joins with what tells their roles apart, measures,
-caches, and how deep a CASE is.
+and how deep a CASE is; or it is the same query beside twice the caches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
 from tests.harness.growth.families import ROLES, Family, Grown
 
 MOST_JOINS: Final = 6
+_FIXED: Final = 8  # of what does not grow
 _DEEPEST: Final = 90  # what a reader of texts takes
 _CONDITIONS: Final = (
     "f.item <> {i}",
@@ -76,7 +78,16 @@ _CACHES: Final = (
 
 
 def random_family(seed: int) -> Family:
-    """A family; always the same for a seed."""
+    """A query that grows beside some caches; always the same for a seed."""
+    return _family(seed, lambda n: (n, _FIXED))
+
+
+def random_caches(seed: int) -> Family:
+    """Caches that become more, and a query; that of `random_family`."""
+    return _family(seed, lambda n: (_FIXED, n))
+
+
+def _family(seed: int, sizes: Callable[[int], tuple[int, int]]) -> Family:
     rng = Random(seed)
     conditions = rng.sample(_CONDITIONS, rng.randint(1, 4))
     joins = rng.sample(_JOINS, rng.randint(0, 1))
@@ -97,7 +108,9 @@ def random_family(seed: int) -> Family:
             inner = deep.format(i=i + offset, j=i + 7, inner=inner)
         return inner
 
-    def family(n: int) -> Grown:
+    def family(size: int) -> Grown:
+        n, more = sizes(size)
+
         def each(parts: list[str], times: int) -> list[str]:
             return [
                 part.format(i=i if "d{i}" in part else i + offset, j=i + 7, k=3 * i, r=i % ROLES)
@@ -105,7 +118,7 @@ def random_family(seed: int) -> Family:
                 for part in parts
             ]
 
-        definitions = tuple(dict.fromkeys(each(caches, n if many_caches else 1)))
+        definitions = tuple(dict.fromkeys(each(caches, more if many_caches else 1)))
         joined = " ".join(each(joins, min(n, MOST_JOINS)))
         told_apart = each(roles, min(n, MOST_JOINS))
         case = nested(n) if deep else ""

@@ -1,5 +1,6 @@
-"""Doubles random queries and caches, and fails where the steps of a decision grow more than with
-the square of the size: `make fuzz-growth MINUTES=…`."""
+"""Doubles random queries, and fails where the steps of a decision grow more than with the square of
+the size; and doubles the caches beside them, and fails where they grow more than as these do: `make
+fuzz-growth MINUTES=…`."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from itertools import count, pairwise
 
 from matcher.model.budget import DECISION_STEPS
 from tests.harness.growth.families import Family, Outcome, decide, registry_of
-from tests.harness.growth.random_families import random_family
+from tests.harness.growth.random_families import random_caches, random_family
 
 # Twice the size may take four times the steps (a quarter more, for what is added to small squares),
-# and an eighth of what a decision may take does not matter.
-_SQUARE = 5.0
+# twice the caches twice the steps, and an eighth of what a decision may take does not matter.
+SQUARE = 5.0
+LINEAR = 2.5
 _FLOOR = DECISION_STEPS // 8
 SIZES = (4, 8, 16)
 
@@ -38,10 +40,10 @@ def measured(family: Family, n: int) -> Measured:
     return Measured(n, found.read.steps + found.decided.steps, time.thread_time() - started)
 
 
-def why_too_steep(rows: list[Measured]) -> str | None:
-    """What grows more than with the square; None if nothing does."""
+def why_too_steep(rows: list[Measured], factor: float = SQUARE) -> str | None:
+    """What grows more than with the square, or by another factor; None if nothing does."""
     for small, large in pairwise(rows):
-        most = _SQUARE * small.steps + _FLOOR
+        most = factor * small.steps + _FLOOR
         if large.steps > most:
             return f"{small.steps} steps for n = {small.n}, {large.steps} for n = {large.n}"
     return None
@@ -59,16 +61,20 @@ def main(argv: list[str] | None = None) -> int:
     for number in count(args.seed):
         if time.monotonic() > end:
             break
-        rows = [measured(random_family(number), n) for n in SIZES]
         tried += 1
-        slowest = max(slowest, (max(row.seconds for row in rows), f"seed {number}"))
-        why = why_too_steep(rows)
-        if why is not None:
-            failed += 1
-            print(f"seed {number}: {why}", flush=True)
+        for what, family, factor in (
+            ("query", random_family(number), SQUARE),
+            ("caches", random_caches(number), LINEAR),
+        ):
+            rows = [measured(family, n) for n in SIZES]
+            slowest = max(slowest, (max(row.seconds for row in rows), f"seed {number}, {what}"))
+            why = why_too_steep(rows, factor)
+            if why is not None:
+                failed += 1
+                print(f"seed {number}, {what}: {why}", flush=True)
     print(
-        f"{tried} random families doubled, {failed} grew more than with the square; the slowest "
-        f"decision took {slowest[0]:.2f} s of processor time ({slowest[1]})"
+        f"{tried} random families doubled, {failed} grew more than they may; the slowest decision "
+        f"took {slowest[0]:.2f} s of processor time ({slowest[1]})"
     )
     return 1 if failed or not tried else 0
 

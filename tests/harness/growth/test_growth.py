@@ -15,8 +15,8 @@ from matcher.model.budget import DECISION_STEPS, OutOfSteps
 from matcher.model.reasons import ReasonCode
 from tests.harness.growth.doublings import DOUBLINGS
 from tests.harness.growth.families import FAMILIES, decide, registry_of
-from tests.harness.growth.random_families import random_family
-from tests.harness.growth.run import SIZES, measured, why_too_steep
+from tests.harness.growth.random_families import random_caches, random_family
+from tests.harness.growth.run import LINEAR, SIZES, measured, why_too_steep
 
 ROOT = Path(__file__).parents[3]
 _PRINT_STEPS = """
@@ -37,6 +37,11 @@ def test_doubling_a_family_takes_four_times_the_steps_at_most(name: str) -> None
 @pytest.mark.parametrize("seed", [*range(40), 47, 155, 212, 327])
 def test_doubling_a_random_query_takes_four_times_the_steps_at_most(seed: int) -> None:
     assert why_too_steep([measured(random_family(seed), n) for n in SIZES]) is None
+
+
+@pytest.mark.parametrize("seed", [*range(40), 80, 485, 722])
+def test_twice_the_caches_take_twice_the_steps_at_most(seed: int) -> None:
+    assert why_too_steep([measured(random_caches(seed), n) for n in SIZES], LINEAR) is None
 
 
 def test_steps_are_the_same_in_every_process() -> None:
