@@ -70,6 +70,7 @@ _PLAIN: Final = tuple(
 )
 _OTHERS: Final = (
     "SELECT COUNT(*) FROM facts",
+    "SELECT id, w / n, w * n FROM facts WHERE id < 20",
     "SELECT COUNT(*), SUM(i) FROM facts WHERE part = 1",
     "SELECT id, arr, m, st, x FROM facts WHERE id BETWEEN 10 AND 14",
     "SELECT id, st.a, m['one'], arr[2] FROM facts WHERE st.a = 2 AND arr IS NOT NULL",
