@@ -6,7 +6,15 @@ PROCESSES ?= 2
 SHARD ?= all
 # in the order of tests/conftest.py
 SHARED := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
-VENV := .venv
+# The minor of Spark that is worked with. An older one has an environment of its own, with its Spark
+# in front of all else that .venv has.
+SPARK ?= 4.2
+NEWEST := 4.2
+PYSPARK_4.0 := 4.0.5
+PYSPARK_4.1 := 4.1.4
+OLDER := 4.0 4.1
+VENVS := .venv $(OLDER:%=.venv-%)
+VENV := $(if $(filter $(NEWEST),$(SPARK)),.venv,.venv-$(SPARK))
 STAMP := $(VENV)/.setup-done
 # only the tests start Spark so often that it pays
 PREPARED := $(VENV)/.spark-prepared
@@ -51,23 +59,28 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+.venv/.setup-done: pyproject.toml constraints.txt
 	@python="$$(.ci/prerequisites)" && \
-		{ [ -x $(VENV)/bin/python ] || "$$python" -m venv $(VENV); }
-	@echo "installing into $(VENV), which takes about a minute"
-	@PIP_CONSTRAINT=constraints.txt $(VENV)/bin/python -m pip install \
+		{ [ -x .venv/bin/python ] || "$$python" -m venv .venv; }
+	@echo "installing into .venv, which takes about a minute"
+	@PIP_CONSTRAINT=constraints.txt .venv/bin/python -m pip install \
 		--quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(PREPARED): $(STAMP) tests/spark_start.py tests/javac.py $(wildcard tests/java/*/*/*.java)
-	$(VENV)/bin/python -m tests.spark_start
+$(OLDER:%=.venv-%/.setup-done): .venv-%/.setup-done: .venv/.setup-done
+	@echo "installing Spark $(PYSPARK_$*) into .venv-$*, which takes some minutes"
+	@.venv/bin/python .ci/older_spark.py .venv-$* $(PYSPARK_$*)
+	@touch $@
+
+%/.spark-prepared: %/.setup-done tests/spark_start.py tests/javac.py $(wildcard tests/java/*/*/*.java)
+	$*/bin/python -m tests.spark_start
 	@touch $@
 
 demo: $(STAMP)
-	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
+	$(VENV)/bin/python -m cachemgr demo --scale $(SCALE) $(ARGS)
 
 figures: $(STAMP)
-	$(VENV)/bin/cachemgr demo --scale $(SCALE) --report build/ssb.html $(ARGS)
+	$(VENV)/bin/python -m cachemgr demo --scale $(SCALE) --report build/ssb.html $(ARGS)
 	$(VENV)/bin/python -m bench.readme build/ssb-figures.json
 
 check: lint
@@ -90,15 +103,15 @@ dist: $(STAMP)
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)
 
-jar: $(PREPARED)
-	$(VENV)/bin/python -m tests.jar
+jar: $(VENVS:%=%/.spark-prepared)
+	for venv in $(VENVS); do $$venv/bin/python -m tests.jar || exit 1; done
 
 lint: $(STAMP)
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy --strict $(PACKAGES)
-	$(VENV)/bin/lint-imports
-	$(VENV)/bin/deptry $(PACKAGES)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy --strict $(PACKAGES)
+	.venv/bin/lint-imports
+	.venv/bin/deptry $(PACKAGES)
 	$(VENV)/bin/python -m tests.words
 	$(VENV)/bin/python -c 'import sys; from cachemgr.metastore.migrate import main; sys.exit(main())'
 

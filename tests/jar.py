@@ -1,6 +1,8 @@
-"""Builds `cachemgr/jvm/relational-cache.jar` from the Java sources beside it: `make jar`.
+"""Builds the jars in `cachemgr/jvm` from the Java sources beside them: `make jar`.
 
-The same sources and compiler give the same bytes.
+A jar for each minor of Spark, of the common sources (`java/`) and of what differs (`shims/`, whose
+folders are named by the minors that they are for), compiled against the jars of that Spark. The
+same sources and compiler give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,18 +18,44 @@ from pathlib import Path
 from typing import Final
 
 from cachemgr.ddl.recognise import EXPRESSION
-from cachemgr.jvm.jar import BUILD, JAR, Build
+from cachemgr.jvm.jar import BUILD, DELTA, MINORS, Build, jar_for, minor_of
 from tests import spark_start
 from tests.javac import compiled, compiler, write_jar
 
-SOURCES: Final = JAR.with_name("java")
+COMMON: Final = jar_for(MINORS[0]).with_name("java")
+SHIMS: Final = COMMON.with_name("shims")
 # What the classes read beside them.
 RESOURCES: Final = {"relationalcache/recognise.txt": EXPRESSION.encode()}
 
 
 def sources() -> list[Path]:
-    """The Java sources."""
-    return sorted(SOURCES.rglob("*.java"))
+    """The Java sources, those of all minors of Spark."""
+    return sorted([*COMMON.rglob("*.java"), *SHIMS.rglob("*.java")])
+
+
+def serves(shims: str, minor: str) -> bool:
+    """Whether a folder of shims is for a minor of Spark.
+
+    Args:
+        shims: A minor, or the first and the last of some.
+        minor: The minor.
+
+    >>> [serves("4.1-4.2", minor) for minor in ("4.0", "4.1", "4.2", "4.10")]
+    [False, True, True, False]
+    """
+    first, _, last = shims.partition("-")
+    low, high, asked = (tuple(map(int, m.split("."))) for m in (first, last or first, minor))
+    return low <= asked <= high
+
+
+def sources_for(minor: str) -> list[Path]:
+    """The Java sources that one jar is made of.
+
+    Args:
+        minor: A minor of Spark.
+    """
+    folders = [folder for folder in sorted(SHIMS.iterdir()) if serves(folder.name, minor)]
+    return sorted([*COMMON.rglob("*.java"), *(f for d in folders for f in d.rglob("*.java"))])
 
 
 def digest(files: Iterable[Path]) -> str:
@@ -44,32 +72,29 @@ def digest(files: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-def write(jar: Path) -> None:
-    """Build the jar.
+def write(jar: Path, minor: str) -> None:
+    """Build a jar.
 
     Args:
         jar: Where to.
+        minor: That of the Spark which is installed here.
 
     Raises:
         OSError: There is no compiler of Java.
         subprocess.CalledProcessError: The sources do not compile; its stderr says why.
     """
-    files = compiled(sources(), spark_start.class_path())
-    told = Build(
-        sources=digest(sources()),
-        spark=version("pyspark"),
-        delta=version("delta-spark"),
-        javac=compiler() or "",
-    )
+    files = compiled(sources_for(minor), spark_start.class_path())
+    told = Build(sources=digest(sources()), spark=minor, delta=DELTA, javac=compiler() or "")
     files |= RESOURCES
     files[BUILD] = (json.dumps(asdict(told), indent=1) + "\n").encode()
     write_jar(jar, files)
 
 
 def main() -> int:
-    """Build ours anew."""
+    """Build ours anew for the Spark that is installed here."""
+    minor = minor_of(version("pyspark"))
     try:
-        write(JAR)
+        write(jar_for(minor), minor)
     except OSError:
         sys.stderr.write("there is no javac: install a JDK 17 or later\n")
         return 1

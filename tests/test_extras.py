@@ -69,9 +69,14 @@ BASE = {
     "token list": "ann",
     "token revoke": "[TOKEN_NOT_FOUND]",
     "doctor": "schema version",
-    "jar": "relational-cache.jar",
+    "jar": "relational-cache-",
 }
-WORDS = {"token create": ["ann"], "token revoke": ["no-such"], "doctor": ["--no-spark"]}
+WORDS = {
+    "token create": ["ann"],
+    "token revoke": ["no-such"],
+    "doctor": ["--no-spark"],
+    "jar": ["--spark", "4.1"],
+}
 # What commands of `CONNECTED` need without a service.
 HERE = ("server", "spark")
 CACHE = {

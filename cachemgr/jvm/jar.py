@@ -1,6 +1,8 @@
-"""The jar with our Java classes, which `make jar` (tests/jar.py) builds from `java/`.
+"""The jars with our Java classes, one for each minor of Spark, which `make jar` (tests/jar.py)
+builds from `java/` and `shims/`.
 
-It is committed, so that nobody who installs us needs a compiler of Java.
+They are committed, so that nobody who installs us needs a compiler of Java. Each is whole: sources
+that are the same compile to other bytecode where Spark has turned a class into an interface.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-JAR: Final = Path(__file__).with_name("relational-cache.jar")
+# The minors of Spark that Delta `DELTA` has a jar for.
+MINORS: Final = ("4.0", "4.1", "4.2")
+DELTA: Final = "4.4.0"
 BUILD: Final = "relationalcache/build.json"
 
 
@@ -20,23 +24,46 @@ class Build:
     """What a jar was built from.
 
     Args:
-        sources: SHA-256 of the Java sources.
-        spark: The version of Spark whose classes it was compiled against.
-        delta: The same of Delta.
+        sources: SHA-256 of the Java sources, those of other minors among them.
+        spark: The minor of Spark whose classes it was compiled against.
+        delta: The version of Delta.
         javac: The compiler.
+        minors: Those that this release has a jar for.
     """
 
     sources: str
     spark: str
     delta: str
     javac: str
+    minors: tuple[str, ...] = MINORS
 
 
-def build_of(jar: Path = JAR) -> Build:
+def minor_of(version: str) -> str:
+    """The minor of a version of Spark.
+
+    Args:
+        version: As Spark tells it; vendors add to it.
+
+    >>> minor_of("4.2.0-amzn-1")
+    '4.2'
+    """
+    return ".".join(version.partition("-")[0].split(".")[:2])
+
+
+def jar_for(minor: str) -> Path:
+    """The jar for a minor of Spark.
+
+    Args:
+        minor: One of `MINORS`.
+    """
+    return Path(__file__).with_name(f"relational-cache-{minor}.jar")
+
+
+def build_of(jar: Path) -> Build:
     """What a jar was built from.
 
     Args:
-        jar: The jar; ours.
+        jar: The jar.
 
     Raises:
         OSError: There is none.
@@ -46,9 +73,13 @@ def build_of(jar: Path = JAR) -> Build:
 
 
 def decode_build(text: str) -> Build:
-    """What `BUILD` says.
+    """What `BUILD` says, as far as this release knows it.
 
     Args:
         text: Its content.
     """
-    return Build(**json.loads(text))
+    told = json.loads(text)
+    sources, spark, delta, javac = (
+        str(told.get(name, "")) for name in ("sources", "spark", "delta", "javac")
+    )
+    return Build(sources, spark, delta, javac, tuple(told.get("minors", ())))

@@ -1,13 +1,14 @@
 """Our Java classes inside the driver's JVM, from the jar that comes with us.
 
-Where the jar is on Spark's own class path (`spark.driver.extraClassPath`), its classes are those
-that are used; else a class loader over the jar has them.
+Where a jar of ours is on Spark's own class path (`spark.driver.extraClassPath`), its classes are
+those that are used; else a class loader over the jar for this minor of Spark has them.
 """
 
 from __future__ import annotations
 
 import threading
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 import pyspark
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.jvm.classes import class_on_path
-from cachemgr.jvm.jar import BUILD, JAR, build_of, decode_build
+from cachemgr.jvm.jar import BUILD, DELTA, MINORS, build_of, decode_build, jar_for, minor_of
 
 PACKAGE: Final = "relationalcache"
 
@@ -55,8 +56,8 @@ def java_class(spark: SparkSession, name: str) -> Any:
     Raises:
         ConfigurationError: The session is a Spark Connect one, which has no JVM of its own, or was
             started without Delta.
-        HookError: The jar is of another release than this Python package, or was built for another
-            Spark or Delta.
+        HookError: The jar on Spark's class path is of another release than this Python package, or
+            for another minor of Spark; or there is none for this Spark or Delta.
     """
     jvm = _jvm(spark)
     key = id(jvm._gateway_client)
@@ -93,7 +94,7 @@ def _refuse_without_delta(loader: Any) -> None:
     try:
         loader.loadClass("org.apache.spark.sql.delta.DeltaLog")
     except Exception as error:
-        lake, spark = version("delta-spark"), ".".join(pyspark.__version__.split(".")[:2])
+        lake, spark = version("delta-spark"), minor_of(pyspark.__version__)
         raise ConfigurationError(
             ErrorCode.DELTA_MISSING,
             "this Spark was started without Delta Lake, and cannot be given it any more: start it "
@@ -107,8 +108,11 @@ def _refuse_without_delta(loader: Any) -> None:
 def _load(jvm: Any) -> dict[str, Any]:
     ours = class_on_path(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
     _refuse_without_delta(ours)
-    loader = _loader_over_jar(jvm, ours)
-    _refuse_other_build(jvm, loader)
+    spark = class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION()
+    delta = class_on_path(jvm, "io.delta.package").VERSION()
+    refuse_unknown(spark, delta)
+    loader = _loader_over_jar(jvm, ours, jar_for(minor_of(spark)))
+    _refuse_other_build(jvm, loader, spark)
     # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
     # and static methods can be called through it.
     classes = {n: loader.loadClass(f"{PACKAGE}.{n}").newInstance() for n in DOORS}
@@ -117,41 +121,53 @@ def _load(jvm: Any) -> dict[str, Any]:
     return classes
 
 
-def _loader_over_jar(jvm: Any, parent: Any) -> Any:
-    """A loader that has the jar, unless its parent has it."""
+def refuse_unknown(spark: str, delta: str) -> None:
+    """Refuse a Spark or a Delta that this release has no classes for.
+
+    Args:
+        spark: The version that runs.
+        delta: The version that runs.
+
+    Raises:
+        HookError: It has none.
+    """
+    if minor_of(spark) not in MINORS or delta.partition("-")[0] != DELTA:
+        raise HookError(
+            ErrorCode.HOOK_VERSION,
+            f"this is Spark {spark} with Delta {delta}, and this release of relational-cache "
+            f"({version('relational-cache')}) is built for Spark {', '.join(MINORS)} with Delta "
+            f"{DELTA}: start Spark with one of these, or install the release that is built for "
+            "yours",
+        )
+
+
+def _loader_over_jar(jvm: Any, parent: Any, jar: Path) -> Any:
+    """A loader that has the jar, unless its parent has one."""
     urls = class_on_path(jvm, "java.lang.reflect.Array").newInstance(
         class_on_path(jvm, "java.lang.Class").forName("java.net.URL"), 1
     )
-    urls[0] = class_on_path(jvm, "java.io.File")(str(JAR)).toURI().toURL()
+    urls[0] = class_on_path(jvm, "java.io.File")(str(jar)).toURI().toURL()
     return class_on_path(jvm, "java.net.URLClassLoader").newInstance(urls, parent)
 
 
-def _refuse_other_build(jvm: Any, loader: Any) -> None:
+def _refuse_other_build(jvm: Any, loader: Any, spark: str) -> None:
     place = loader.getResource(BUILD)
     text = class_on_path(jvm, "org.apache.commons.io.IOUtils").toString(place, "UTF-8")
-    here, ours = decode_build(text), build_of()
-    if here.sources != ours.sources:
+    here, minor = decode_build(text), minor_of(spark)
+    if here.sources != build_of(jar_for(minor)).sources:
         raise HookError(
             ErrorCode.HOOK_VERSION,
             f"the jar on Spark's class path, {_jar_of(place)}, is of another release than this "
             f"Python package ({version('relational-cache')}): put there what `cachemgr jar` names",
         )
-    spark = class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION()
-    delta = class_on_path(jvm, "io.delta.package").VERSION()
-    if (_release(spark), _release(delta)) != (ours.spark, ours.delta):
+    if here.spark != minor:
         raise HookError(
             ErrorCode.HOOK_VERSION,
-            f"this is Spark {spark} with Delta {delta}, and this release of relational-cache is "
-            f"built for Spark {ours.spark} with Delta {ours.delta}: start Spark with these, or "
-            "install the release that is built for yours",
+            f"the jar on Spark's class path, {_jar_of(place)}, is for Spark {here.spark}, and this "
+            f"is Spark {spark}: put there what `cachemgr jar --spark {minor}` names, or nothing",
         )
 
 
 def _jar_of(resource: Any) -> str:
     """The path in the URL of what lies in a jar: jar:file:/path!/name."""
     return str(resource.getPath()).removeprefix("file:").partition("!")[0]
-
-
-def _release(version: str) -> str:
-    """A version without what vendors add, as in 4.2.0-amzn-1."""
-    return version.partition("-")[0]

@@ -64,7 +64,8 @@ class Watched:
 
     def _found(self) -> Mapping[str, Any] | None:
         """Not Python's `get`, which waits for ever if nothing comes."""
-        told: Any = self._seen._jo.future()  # type: ignore[union-attr]
+        seen: Any = self._seen._jo
+        told = seen.future()
         end = time.monotonic() + _PATIENCE_SECONDS
         while not told.isCompleted():
             if time.monotonic() > end:
@@ -72,8 +73,9 @@ class Watched:
             time.sleep(0.005)
         if told.value().get().isFailure():
             return None
-        row = told.value().get().get()
-        return {name: row.get(i) for i, name in enumerate(row.schema().fieldNames())}
+        return dict(
+            seen.getAsJava()
+        )  # what the future holds is a row in some Sparks, a map in others
 
 
 def _sum(plan: CachePlan, name: str, number: int | None) -> Column:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from cachemgr.jvm.jar import DELTA
+
 _SECONDS: Final = 600
 _MARK: Final = "jars: "
 # As Ivy names its files: organisation, module, version.
@@ -65,16 +67,23 @@ def jars_for_a_server(coordinates: str) -> tuple[Path, ...]:
     return ()
 
 
-def delta_coordinates() -> str | None:
-    """Delta's Maven coordinates for the PySpark and the Delta that are installed here; None if one
-    of them is not."""
+def installed_spark() -> str:
+    """The version of the PySpark that is installed here; empty if there is none. Pip may not know
+    it: a notebook brings its own."""
     try:
-        from delta import configure_spark_with_delta_pip
-        from pyspark.sql import SparkSession
+        from pyspark import __version__
     except ImportError:
-        return None
-    builder = configure_spark_with_delta_pip(SparkSession.Builder())
-    return str(builder._options["spark.jars.packages"])
+        return ""
+    return str(__version__)
+
+
+def delta_coordinates(minor: str) -> str:
+    """Maven coordinates of the Delta that this release is built for.
+
+    Args:
+        minor: Of the Spark that is meant.
+    """
+    return f"io.delta:delta-spark_{minor}_2.13:{DELTA}"
 
 
 def _record(coordinates: str) -> Path:

@@ -35,7 +35,7 @@ _USUAL_PARAMS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("CovPopulation", "CovSample", "Corr", "Skewness", "Kurtosis"), ("true",)),
     **dict.fromkeys(("First", "Last"), ("false",)),
     **dict.fromkeys(("HllSketchAgg", "HllUnionAgg"), ("0", "0")),
-    "CollectSet": ("0", "0", "true"),
+    "CollectSet": ("0", "0", "true"),  # before Spark 4.2: ("0", "0"), which said the same
     "HyperLogLogPlusPlus": ("0.05", "0", "0"),
     "Percentile": ("0", "0", "false"),
 }
@@ -67,6 +67,8 @@ def aggregate_name(cls: str, pretty: str) -> str:
 def aggregate_params(cls: str, params: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments that are no expressions, without those that say nothing."""
     if params == _USUAL_PARAMS.get(cls, ()):
+        return ()
+    if cls == "CollectSet" and params == ("0", "0"):
         return ()
     if cls.startswith("Kll") and cls in _NAMES and params in (("None", "0", "0"), ("0", "0")):
         return ()

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from cachemgr.jvm.jar import JAR
+from cachemgr.jvm.jar import jar_for, minor_of
 from tests import spark_start
 from tests.processes import SMALL_SPARK, Started, free_port, until
 
@@ -36,7 +37,7 @@ def server_conf(folder: Path, **more: str) -> dict[str, str]:
         folder: Where tables, caches and the metastore go.
         more: More settings of ours by their names, `_` for a dot.
     """
-    jars = f"{spark_start.class_path()}:{JAR}"
+    jars = f"{spark_start.class_path()}:{jar_for(minor_of(version('pyspark')))}"
     return {
         **SMALL_SPARK,
         CLASS_PATH: jars,

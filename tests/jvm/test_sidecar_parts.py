@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.recognise import EXPRESSION, looks_like_ours
-from cachemgr.jvm.jar import JAR
+from cachemgr.jvm.jar import jar_for, minor_of
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark import hook
 from tests.ddl.test_ddl_recognise import NOT_OURS, OURS
@@ -140,7 +140,7 @@ def test_a_breaker_opens_tries_again_and_closes(spark: SparkSession) -> None:
 
 
 def test_java_recognises_the_same_statements(spark: SparkSession) -> None:
-    with zipfile.ZipFile(JAR) as files:
+    with zipfile.ZipFile(jar_for(minor_of(spark.version))) as files:
         text = files.read("relationalcache/recognise.txt").decode()
     assert text == EXPRESSION
     flags = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]

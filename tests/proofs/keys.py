@@ -32,7 +32,7 @@ SESSION = "tests.spark_session"
 _ASIDE = frozenset({"tests.processes", "cachemgr.metastore"})
 _PACKAGES = ("tests", "cachemgr", "matcher", "scheduler", "migrations")
 # What a module loads that is no module.
-_DATA = {"cachemgr.jvm.loader": "java/*.java"}
+_DATA = {"cachemgr.jvm.loader": ("java/*.java", "shims/*/*.java")}
 
 
 def key(judge: Judge, inputs: Any) -> str:
@@ -99,7 +99,7 @@ def sources(*modules: str, root: Path = ROOT) -> dict[str, str]:
         seen.add(name)
         if path is None:
             continue
-        more = sorted(path.parent.glob(_DATA[name])) if name in _DATA else []
+        more = sorted(f for pattern in _DATA.get(name, ()) for f in path.parent.glob(pattern))
         for each in (path, *more):
             found[str(each.relative_to(root))] = digest(each.read_text("utf-8"))
         parts = name.split(".")

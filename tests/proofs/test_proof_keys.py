@@ -95,6 +95,7 @@ CAPTURED = [
     "cachemgr/jvm/loader.py",
     "cachemgr/jvm/jar.py",
     *(str(path.relative_to(keys.ROOT)) for path in keys.ROOT.glob("cachemgr/jvm/java/*.java")),
+    "cachemgr/jvm/shims/4.2-4.3/TableOfFiles.java",
 ]
 
 

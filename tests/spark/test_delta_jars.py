@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from importlib.metadata import version
 
 import pytest
 from pyspark.sql import SparkSession
 
 from cachemgr.cli.jar import jar as jar_command
+from cachemgr.jvm.jar import minor_of
 from cachemgr.spark import configure, delta_jars
 from cachemgr.spark.configure import configure_builder
 
@@ -56,22 +58,21 @@ def test_what_cannot_be_fetched_is_not_remembered(monkeypatch, tmp_path, output)
 
 
 def test_a_server_is_given_those_of_the_spark_that_is_installed(monkeypatch, tmp_path, capsys):
-    ours = delta_jars.delta_coordinates()
-    assert ours is not None and ours.count(":") == 2
-    other = ours.replace("_2.13", "").replace("delta-spark", "delta-spark_3.5")
+    ours = delta_jars.delta_coordinates(minor_of(version("pyspark")))
+    other = delta_jars.delta_coordinates("3.5")
     for coordinates in (ours, other):  # the other one came last
-        _, module, version = coordinates.split(":")
-        jar = tmp_path / f"io.delta_{module}-{version}.jar"
+        _, module, release = coordinates.split(":")
+        jar = tmp_path / f"io.delta_{module}-{release}.jar"
         jar.touch()
         maven(monkeypatch, f"jars: {jar.as_uri()}\n")
         assert delta_jars.jars_of(coordinates)
     jar_command(conf=True)
     assert "io.delta_delta-spark_3.5" not in (shown := capsys.readouterr().out)
-    _, module, version = ours.split(":")
-    assert f"/io.delta_{module}-{version}.jar" in shown
+    _, module, release = ours.split(":")
+    assert f"/io.delta_{module}-{release}.jar" in shown
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     jar_command(conf=True)
-    assert f"/path/of/{module}-{version}.jar:/path/of/delta-storage-" in capsys.readouterr().out
+    assert f"/path/of/{module}-{release}.jar:/path/of/delta-storage-" in capsys.readouterr().out
 
 
 def built(monkeypatch, found: str | None, **options: str) -> dict[str, str]:

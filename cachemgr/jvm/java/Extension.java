@@ -3,6 +3,8 @@ package relationalcache;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -18,8 +20,6 @@ import scala.runtime.BoxedUnit;
  * configuration. A Python process beside the JVM decides, see `sidecar.Sidecar`.
  */
 public final class Extension extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
-    private static final Pattern BUILT_FOR = Pattern.compile("\"spark\":\\s*\"([^\"]+)\"");
-
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
         String refusal = refusal();
@@ -32,15 +32,20 @@ public final class Extension extends AbstractFunction1<SparkSessionExtensions, B
         return BoxedUnit.UNIT;
     }
 
-    /** Why nothing is done in this Spark; null if it is the one that the jar was built for. */
+    /** Why nothing is done in this Spark; null if it is of the minor that the jar was built for. */
     private static String refusal() {
-        String here = release(org.apache.spark.package$.MODULE$.SPARK_VERSION());
+        String here = org.apache.spark.package$.MODULE$.SPARK_VERSION();
         try (InputStream build = Extension.class.getResourceAsStream("/relationalcache/build.json")) {
-            Matcher told = BUILT_FOR.matcher(new String(build.readAllBytes(), StandardCharsets.UTF_8));
-            String wanted = told.find() ? told.group(1) : "another one";
-            if (!here.equals(wanted)) {
-                return "relational caches are off: this is Spark " + here + ", and this jar is built for Spark " + wanted
-                    + "; put the jar of the release for your Spark on spark.driver.extraClassPath (`cachemgr jar`)";
+            String told = new String(build.readAllBytes(), StandardCharsets.UTF_8);
+            List wanted = read(told, "spark");
+            if (!wanted.contains(minor(here))) {
+                List minors = read(told, "minors");
+                return "relational caches are off: this is Spark " + here + ", and this jar is for Spark "
+                    + String.join(", ", wanted) + "; " + (minors.contains(minor(here))
+                        ? "put relational-cache-" + minor(here) + ".jar on spark.driver.extraClassPath in its place "
+                            + "(`cachemgr jar --spark " + minor(here) + "`)"
+                        : "this release serves Spark " + String.join(", ", minors)
+                            + ": take it off the class path, or start one of these");
             }
             Class.forName("org.apache.spark.sql.delta.DeltaLog", false, Extension.class.getClassLoader());
             return null;
@@ -52,9 +57,22 @@ public final class Extension extends AbstractFunction1<SparkSessionExtensions, B
         }
     }
 
-    /** A version without what vendors add, as in 4.2.0-amzn-1. */
-    private static String release(String version) {
-        int dash = version.indexOf('-');
-        return dash < 0 ? version : version.substring(0, dash);
+    /** The versions at a key of what a jar was built from: a string, or a list of them. */
+    private static List read(String build, String key) {
+        List found = new ArrayList();
+        Matcher value = Pattern.compile("\"" + key + "\":\\s*(\"[^\"]*\"|\\[[^\\]]*\\])").matcher(build);
+        if (value.find()) {
+            Matcher each = Pattern.compile("\"([^\"]+)\"").matcher(value.group(1));
+            while (each.find()) {
+                found.add(each.group(1));
+            }
+        }
+        return found;
+    }
+
+    /** 4.2 of 4.2.1 and of what vendors make of it, as 4.2.0-amzn-1. */
+    private static String minor(String version) {
+        String[] parts = version.split("[.-]", 3);
+        return parts.length < 2 ? version : parts[0] + "." + parts[1];
     }
 }

@@ -41,11 +41,11 @@ public final class Pins {
     }
 
     public static long bytes(LogicalPlan plan) {
-        return builder(plan).materializedSizeInBytes();
+        return HeldRows.bytes(builder(plan));
     }
 
     public static long rows(LogicalPlan plan) {
-        return builder(plan).materializedRowCount();
+        return HeldRows.rows(builder(plan));
     }
 
     /** True while every block is in memory or on disk. */

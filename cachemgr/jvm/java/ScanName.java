@@ -1,17 +1,13 @@
 package relationalcache;
 
+import java.net.URI;
 import java.util.List;
 
 import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
-import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
-import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * What a scan of a cache is called in plans and in the UI: `Scan parquet relational_cache.sales_cube@v12`.
@@ -42,19 +38,9 @@ public final class ScanName {
 
     private static CatalogTable table(HadoopFsRelation relation, String name) {
         int dot = name.indexOf('.');
-        CatalogTable$ made = CatalogTable$.MODULE$;
-        CatalogStorageFormat none = CatalogStorageFormat$.MODULE$.empty();
+        TableIdentifier called = new TableIdentifier(name.substring(dot + 1), Scala.some(name.substring(0, dot)));
         // listeners that tell where data comes from ask for the place
-        CatalogStorageFormat storage = new CatalogStorageFormat(
-            Scala.some(((org.apache.hadoop.fs.Path) relation.location().rootPaths().head()).toUri()), none.inputFormat(),
-            none.outputFormat(), none.serde(), none.compressed(), none.properties(), none.serdeName());
-        StructType schema = relation.schema();
-        return new CatalogTable(
-            new TableIdentifier(name.substring(dot + 1), Scala.some(name.substring(0, dot))),
-            CatalogTableType$.MODULE$.EXTERNAL(), storage, schema, Scala.some("delta"), made.apply$default$6(), made.apply$default$7(), made.apply$default$8(),
-            made.apply$default$9(), made.apply$default$10(), made.apply$default$11(), made.apply$default$12(),
-            made.apply$default$13(), made.apply$default$14(), made.apply$default$15(), made.apply$default$16(),
-            made.apply$default$17(), made.apply$default$18(), made.apply$default$19(), made.apply$default$20(),
-            made.apply$default$21(), made.apply$default$22());
+        URI place = ((org.apache.hadoop.fs.Path) relation.location().rootPaths().head()).toUri();
+        return TableOfFiles.at(place, called, relation.schema());
     }
 }

@@ -5,7 +5,6 @@ import java.util.List;
 
 import scala.collection.Iterator;
 
-import org.apache.spark.sql.catalyst.analysis.UnresolvedExecuteImmediate;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
@@ -117,7 +116,7 @@ public final class Texts {
 
     private void note(TreeNode node) {
         if (node instanceof Command || node instanceof ParsedStatement || node instanceof CompoundPlanStatement
-            || node instanceof UnresolvedExecuteImmediate) {
+            || Immediate.is(node)) {
             add("STATEMENT", one(node.nodeName()), node.origin());
         } else if (node instanceof ScriptTransformation) {
             add("SCRIPT", one("TRANSFORM"), node.origin());

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cachemgr.refresh.full.lattice import Keys
+from cachemgr.refresh.full.placement import placed
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
 
@@ -140,10 +141,10 @@ def spread(
             else target.when(gid == grouping_id, place)
         )
     assert target is not None
-    placed = rows.repartitionById(layout.partitions, target.otherwise(F.lit(0)))
+    sent = placed(rows, layout.partitions, target.otherwise(F.lit(0)))
     names = [*partition_by, *((plan.keys or ())[i].name for i in layout.order)]
     sort = [F.col(quote(name)) for name in dict.fromkeys(names)]
-    return placed.sortWithinPartitions(*sort) if sort else placed
+    return sent.sortWithinPartitions(*sort) if sort else sent
 
 
 def _place(plan: CachePlan, split: Split) -> Column:

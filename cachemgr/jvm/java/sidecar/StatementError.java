@@ -1,20 +1,14 @@
 package relationalcache.sidecar;
 
-import org.apache.spark.QueryContext;
-import org.apache.spark.sql.AnalysisException;
-
 import scala.Option;
-import scala.collection.immutable.Map$;
 
 /** Why a statement of ours was refused or failed, as an error of Spark's: the condition is our code. */
-public final class StatementError extends AnalysisException {
+public final class StatementError extends ConditionError {
     private static final long serialVersionUID = 1L;
 
     StatementError(String code, String message, int line, int column) {
         super(
-            "[" + code + "] " + message, position(line), position(line > 0 ? column - 1 : 0), Option.empty(),
-            Option.apply(code), Map$.MODULE$.<String, String>empty(), new QueryContext[0], Option.apply("RC000"),
-            Option.empty());
+            "[" + code + "] " + message, position(line), position(line > 0 ? column - 1 : 0), code, "RC000");
     }
 
     /** To be thrown by what has no position in a text. Spark's own methods throw these without saying so. */

@@ -19,8 +19,6 @@ import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
-import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 
 /**
  * Groups that are to lie in certain partitions are sent there before they are put together, not after: one shuffle
@@ -76,10 +74,10 @@ public final class ShuffleOnce extends SparkStrategy {
         if (keys.isEmpty() || place == null) {
             return null;
         }
-        SparkPlan sent = new ShuffleExchangeExec(
+        SparkPlan sent = Exchange.of(
             new ShufflePartitionIdPassThrough(
                 new DirectShufflePartitionID(place), ((Integer) repartition.optNumPartitions().get()).intValue()),
-            last.child(), REPARTITION_BY_NUM$.MODULE$, Scala.none());
+            last.child());
         // That all parts of a group are in one partition is known here, and not to Spark, which would shuffle once more.
         return last.copy(
             Scala.none(), last.isStreaming(), last.numShufflePartitions(), last.groupingExpressions(),

@@ -3,7 +3,6 @@ package relationalcache.sidecar;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -14,28 +13,30 @@ import org.apache.spark.sql.types.StructType;
 
 import scala.collection.immutable.Seq;
 
-/** Takes our statements, and leaves all else to the parser that was there. */
-final class Parser implements ParserInterface {
+/**
+ * Takes our statements, and leaves all else to the parser that was there. `Parser` adds what only some Sparks ask of one.
+ */
+abstract class AnyParser implements ParserInterface {
     private final SparkSession spark;
-    private final ParserInterface delegate;
+    final ParserInterface delegate;
 
-    Parser(SparkSession spark, ParserInterface delegate) {
+    AnyParser(SparkSession spark, ParserInterface delegate) {
         this.spark = spark;
         this.delegate = delegate;
     }
 
     @Override
     public LogicalPlan parsePlan(String text) throws ParseException {
-        return Recognise.isOurs(text) ? statement(text) : delegate.parsePlan(text);
+        return isOurs(text) ? statement(text) : delegate.parsePlan(text);
     }
 
-    /** The trait's own drops the parameters. */
-    @Override
-    public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) throws ParseException {
-        return Recognise.isOurs(text) ? statement(text) : delegate.parsePlanWithParameters(text, parameters);
+    /** Some Sparks put variables into a text before they parse it, others leave that to their parser. */
+    static boolean isOurs(String text) {
+        return Recognise.isOurs(text)
+            || text.contains("${") && Recognise.isOurs(new VariableSubstitution().substitute(text));
     }
 
-    private LogicalPlan statement(String text) {
+    final LogicalPlan statement(String text) {
         return Statement.parsed(spark, new VariableSubstitution().substitute(text));
     }
 
