@@ -33,7 +33,7 @@ from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.definitions.what_if import answers_if_built
 from cachemgr.spark.explaining import explain_query
-from cachemgr.spark.hints import install_dataframe_hint
+from cachemgr.spark.hints import expect_own_hints, install_dataframe_hint
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.session_statements import statements_of
@@ -161,6 +161,7 @@ def _application_of(spark: SparkSession) -> Application:
     global _application
     if _application is None or _application.context is not spark.sparkContext:
         _application = Application(spark)
+        expect_own_hints(spark)
     return _application
 
 
