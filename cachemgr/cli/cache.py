@@ -34,7 +34,8 @@ _MODES: Final = "; ".join(f"{mode.value}: {mode.summary}" for mode in RefreshMod
 _MOST_RUNS: Final = 1000  # of one page
 _LATE: Final = timedelta(minutes=1)
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
-_DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")
+# The log holds no query's text, and its hash, which JSON has, says nothing to a person.
+_DECISIONS = ("at", "outcome", ("who", "principal"), "groupingSet", "reasons", "millis")
 
 
 def path_of(name: str, more: str = "") -> str:
@@ -227,7 +228,9 @@ def why(
         show(found["reasons"], ("code", "count", ("latest", "latestAt"), "detail"), client.output)
     if found["latest"]:
         say("the latest:")
-        show(found["latest"], _DECISIONS, client.output)
+        codes = [list(dict.fromkeys(r["code"] for r in one["reasons"])) for one in found["latest"]]
+        latest = [{**one, "reasons": c} for one, c in zip(found["latest"], codes, strict=True)]
+        show(latest, _DECISIONS, client.output)
 
 
 def _why_one(client: Client, name: str, sql: str) -> None:

@@ -48,6 +48,8 @@ def validate(client: Client, name: str) -> None:
     found = client.call("POST", _path(name, "/validate"))
     show_one(found, client.output)
     if found["state"] != "VALID":
+        why = f": {found['message']}" if found["message"] else ""
+        say(f"error: {found['name']} does not hold now ({found['state']}){why}")
         raise typer.Exit(1)
 
 

@@ -39,7 +39,8 @@ def sql(
 
     Without -e they are read from stdin: on a terminal with editing and history. With -o json a
     line for each statement. More settings: CACHEMGR_* and cachemgr.toml, as for `serve`. Exit code
-    1 if a statement given by -e or a pipe fails; those behind it are not run."""
+    1 if a statement given by -e or a pipe fails, 130 if Ctrl-C cancels it; those behind it are not
+    run."""
     from cachemgr.config.service_settings import service_settings
     from cachemgr.extras import require
 
@@ -66,8 +67,11 @@ def sql(
                     if asked:
                         say(f"error: {_first_line(error)}")
                         continue
+                    is_cancelled = isinstance(error, KeyboardInterrupt)
                     if len(texts) > 1:
-                        say(_which(number, texts))
+                        say(_which(number, texts, "cancelled" if is_cancelled else "failed"))
+                    elif is_cancelled:
+                        say(f"error: {_first_line(error)}")
                     raise
         finally:
             host.stop()
@@ -96,16 +100,16 @@ def _shown(value: Any) -> str:
             return str(value)
 
 
-def _which(number: int, statements: Sequence[str]) -> str:
-    """Which statement of a script failed, and what of it was not run."""
+def _which(number: int, statements: Sequence[str], what: str) -> str:
+    """Which statement of a script failed or was cancelled, and what of it was not run."""
     text = masked(" ".join(statements[number - 1].split()))
     shown = text if len(text) <= 100 else f"{text[:100]}…"
     left = len(statements) - number
     rest = f"; {plural(left, 'statement')} after it not run" if left else ""
-    return f"statement {number} of {len(statements)} failed{rest}: {shown}"
+    return f"statement {number} of {len(statements)} {what}{rest}: {shown}"
 
 
 def _first_line(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):  # at which PySpark cancels what runs
+    if isinstance(error, KeyboardInterrupt):
         return "the statement was cancelled"
     return (str(error).strip() or type(error).__name__).splitlines()[0]

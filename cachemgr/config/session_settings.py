@@ -1,14 +1,12 @@
 """The `spark.cachemgr.*` settings: one table, and the settings in force as it reads them.
 
 Refuses values it does not understand, naming the key, the value and what is accepted. Keys that
-it does not know are not refused here (a user's session must start), see `unknown_keys`.
+it does not know are not refused here (a user's session must start), see `settings_told`.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -25,8 +23,6 @@ from cachemgr.config.setting_values import (
 )
 from cachemgr.errors import ConfigurationError, ErrorCode
 from matcher.model.budget import DECISION_STEPS
-
-logger = logging.getLogger(__name__)
 
 ENABLED: Final = PREFIX + "enabled"
 MODE: Final = PREFIX + "mode"
@@ -366,7 +362,9 @@ FIXED: Final = frozenset(
         "trustUnvalidated", "trustUserNames", "admins", "ddl",
     )
 )  # fmt: skip
-_BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
+BY_KEY: Final[Mapping[str, Setting]] = {setting.key: setting for setting in SETTINGS}
+# What counts as it is when a session's caches are enabled.
+STARTUP: Final = frozenset(setting.key for setting in SETTINGS if setting.when == "startup")
 
 
 @dataclass(frozen=True)
@@ -436,62 +434,8 @@ def setting(key: str) -> Setting:
     Raises:
         ConfigurationError: There is no such setting; names the nearest one.
     """
-    if key in _BY_KEY:
-        return _BY_KEY[key]
-    near = nearest(key, _BY_KEY)
-    hint = f"did you mean {near}?" if near else f"the settings are {', '.join(_BY_KEY)}"
+    if key in BY_KEY:
+        return BY_KEY[key]
+    near = nearest(key, BY_KEY)
+    hint = f"did you mean {near}?" if near else f"the settings are {', '.join(BY_KEY)}"
     raise ConfigurationError(ErrorCode.UNKNOWN_SETTING, f"unknown setting {key}: {hint}")
-
-
-_SET = re.compile(rf"\s*SET\s+`?({re.escape(PREFIX)}[\w.]+)`?\s*=\s*(.*?)\s*;?\s*", re.I | re.S)
-
-
-def setting_in(text: str) -> tuple[str, str] | None:
-    """The setting of ours that a SQL text sets, and its value; None where it does not.
-
-    >>> setting_in("SET spark.cachemgr.mode = off;")
-    ('spark.cachemgr.mode', 'off')
-    """
-    found = _SET.fullmatch(text)
-    return None if found is None else (found[1], found[2])
-
-
-_warned: Final[set[str]] = set()
-_MOST_WARNED: Final = 100
-
-
-def warn_of_unknown(keys: Iterable[str], *, again: bool = True) -> None:
-    """Log a warning for each key with our prefix that is not a setting, with the one meant.
-
-    Args:
-        keys: Configuration keys.
-        again: Also of those that were warned of before.
-    """
-    for unknown, meant in unknown_keys(keys).items():
-        if again or (unknown not in _warned and len(_warned) < _MOST_WARNED):
-            logger.warning("%s", told_of_unknown(unknown, meant))
-        if len(_warned) < _MOST_WARNED:
-            _warned.add(unknown)
-
-
-def told_of_unknown(key: str, meant: str | None) -> str:
-    """What a person is told of a key that means nothing.
-
-    >>> told_of_unknown("spark.cachemgr.mod", "spark.cachemgr.mode")
-    'unknown setting spark.cachemgr.mod: did you mean spark.cachemgr.mode?'
-    """
-    hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
-    return f"unknown setting {key}: {hint}"
-
-
-def unknown_keys(keys: Iterable[str]) -> dict[str, str | None]:
-    """The keys that carry our prefix and mean nothing, most likely misspelt.
-
-    Args:
-        keys: Configuration keys.
-
-    Returns:
-        The unknown ones, sorted, each with the setting that was most likely meant.
-    """
-    found = sorted(k for k in keys if k.startswith(PREFIX) and k not in _BY_KEY)
-    return {key: nearest(key, _BY_KEY) for key in found}

@@ -64,16 +64,31 @@ def no_cache(
     'there is no relational cache sales: did you mean default.sales? SHOW … lists those that exist'
     """
     shown = shown_name if here.lower() == DEFAULT_NAMESPACE else "{}.{}".format
-    names = [shown(namespace, name) for namespace, name in known]
-    by_last = {full.rpartition(".")[2]: full for full in names}
-    near = nearest(written, names)
-    if near is None and (last := nearest(written.rpartition(".")[2], by_last)) is not None:
-        near = by_last[last]
+    near = meant_cache(written, [shown(namespace, name) for namespace, name in known])
     hint = f"did you mean {near}? " if near else ""
     return NotFoundError(
         ErrorCode.CACHE_NOT_FOUND,
         f"there is no relational cache {written}: {hint}{lists} lists those that exist",
     )
+
+
+def meant_cache(written: str, names: Iterable[str]) -> str | None:
+    """The cache that was most likely meant, by its whole name or else by the last part of it.
+
+    Args:
+        written: The name of one that does not exist.
+        names: Those that do.
+
+    >>> meant_cache("sales.by_regoin", ["by_item", "by_region"])
+    'by_region'
+    """
+    names = tuple(names)
+    near = nearest(written, names)
+    if near is None:
+        by_last = {full.rpartition(".")[2]: full for full in names}
+        last = nearest(written.rpartition(".")[2], by_last)
+        near = None if last is None else by_last[last]
+    return near
 
 
 def no_join(written: str, known: Iterable[str], lists: str) -> NotFoundError:

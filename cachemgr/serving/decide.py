@@ -10,10 +10,11 @@ decided again by the next policy, at last with exact caches only, and what was d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from cachemgr.ddl.names import meant_cache
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.decision import BlockOutcome, Decision, Exhausted, Hit, chosen_by
 from cachemgr.serving.eligibility import Cleared, Eligibility, Moved, QueryState
@@ -35,7 +36,7 @@ from matcher.model.ir import Block, MatchOptions, Rewrite
 from matcher.model.message import CacheName, Number, TableName
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
-from matcher.rules.choose import unheeded
+from matcher.rules.choose import unheeded, without_not_named
 from matcher.rules.cost import LEAST_BESIDE
 
 _PLAIN: Final = Policy()
@@ -246,9 +247,14 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
         outcomes.append(BlockOutcome((), None, None, (), (reason,), is_compared=False))
     elif any(outcome.exhausted for outcome in outcomes):
         exhausted = Exhausted.STEPS
+    hinted = eligibility.query.only
+    known = {name: found for name in hinted if (found := registry.spelled(name))}
+    not_heeded = _unheeded(outcomes, hinted, known)
+    if hinted and not known:
+        outcomes = [_without_not_named(outcome, not_heeded) for outcome in outcomes]
     return Decision(
         tuple(outcomes),
-        _unheeded(outcomes, registry, eligibility.query.only),
+        not_heeded,
         lambda block, reasons: registry.why(block, asked.options, reasons),
         served_once,
         spent=spent(),
@@ -257,14 +263,24 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
 
 
 def _unheeded(
-    outcomes: Iterable[BlockOutcome], registry: Registry, hinted: frozenset[str]
+    outcomes: Iterable[BlockOutcome], hinted: frozenset[str], known: Mapping[str, str]
 ) -> tuple[Reason, ...]:
     if not hinted:
         return ()
-    known = {name: found for name in hinted if (found := registry.spelled(name))}
     candidates = [c for outcome in outcomes for c in outcome.candidates]
     used = [o.hit.cache.name for o in outcomes if o.hit is not None]
-    return unheeded(hinted, used, known, candidates)
+    return unheeded(hinted, used, known, candidates, meant_cache)
+
+
+def _without_not_named(outcome: BlockOutcome, instead: tuple[Reason, ...]) -> BlockOutcome:
+    return replace(
+        outcome,
+        reasons=without_not_named(outcome.reasons, instead),
+        candidates=tuple(
+            replace(one, reasons=without_not_named(one.reasons, instead))
+            for one in outcome.candidates
+        ),
+    )
 
 
 def _outcome(located: LocatedBlock, asked: _Asked) -> BlockOutcome:

@@ -16,13 +16,8 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.config.session_settings import (
-    ENABLED,
-    METASTORE_URL,
-    Settings,
-    setting_in,
-    warn_of_unknown,
-)
+from cachemgr.config.session_settings import ENABLED, METASTORE_URL, Settings
+from cachemgr.config.settings_told import refuse_late, setting_in, warn_of_unknown
 from cachemgr.ddl import looks_like_ours, nearly_ours, parse
 from cachemgr.ddl.names import hinted_name
 from cachemgr.ddl.statements import CreateRelationalCache
@@ -38,7 +33,7 @@ from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.definitions.what_if import answers_if_built
 from cachemgr.spark.explaining import explain_query
-from cachemgr.spark.hints import install_dataframe_hint
+from cachemgr.spark.hints import expect_own_hints, install_dataframe_hint
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.session_statements import statements_of
@@ -134,7 +129,7 @@ def _enable(
         feed = feed_of(settings, explicit)
         try:
             application = _application_of(spark)
-            session = CacheSession(application, feed, Telemetry(), fixed)
+            session = CacheSession(application, feed, Telemetry(), explicit, fixed)
             found = Enabled(session, shared)
             if fixed is None:
                 hook.register(spark, session)
@@ -166,6 +161,7 @@ def _application_of(spark: SparkSession) -> Application:
     global _application
     if _application is None or _application.context is not spark.sparkContext:
         _application = Application(spark)
+        expect_own_hints(spark)
     return _application
 
 
@@ -369,8 +365,11 @@ def _wrap_sql() -> None:
                 _note_what_was_meant(self, text, error)
                 raise
         if setting is not None:
-            Settings.from_mapping(dict([setting]))  # where it is set, not in each query after it
-            warn_of_unknown(dict([setting]))
+            # where it is set, not in each query after it
+            Settings.from_mapping(dict([setting]))
+            warn_of_unknown(dict([setting]), again=True)
+            if is_enabled(self):
+                refuse_late(*setting, self.conf.get(setting[0], None))
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(substituted(self, sqlQuery))
         return to_frame(self, statements_of(self, _of(self).session).execute(statement))

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.config.session_settings import Settings, warn_of_unknown
+from cachemgr.config.session_settings import Settings
 from cachemgr.config.setting_names import PREFIX
+from cachemgr.config.settings_told import warn_of_unknown
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
@@ -122,7 +123,7 @@ class Application:
         found = self._parsed.get(ours)
         if found is None:
             # what SET, a builder or `enable` was given is warned of there, spark.conf.set is not
-            warn_of_unknown((key for key, _ in ours), again=False)
+            warn_of_unknown(key for key, _ in ours)
             found = Settings.from_mapping(dict(ours))
             self._parsed.put(ours, found)
         return found

@@ -13,7 +13,8 @@ from delta import configure_spark_with_delta_pip
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from cachemgr.config.session_settings import ENABLED, Settings, warn_of_unknown
+from cachemgr.config.session_settings import ENABLED, Settings
+from cachemgr.config.settings_told import warn_of_unknown
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.spark.delta_jars import jars_of
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class, session_of
 from matcher.render.select import quote
 from matcher.sql.comments import Unclosed, hints, steps_in
@@ -30,6 +32,9 @@ _CALL: Final = re.compile(
     re.IGNORECASE,
 )
 _ARGUMENT: Final = re.compile(rf"(?:{_QUOTED}|[^`'\",])+")
+_LOG4J: Final = "org.apache.logging.log4j"
+_WARNS: Final = "org.apache.spark.sql.catalyst.analysis.HintErrorLogger"
+_WARNED: Final = rf"Unrecognized hint: (?i:{NO_CACHE}|{USE_CACHE}|{STEPS})\b.*"
 _IDENTIFIER: Final = re.compile(r"`((?:[^`]|``)*)`")
 
 
@@ -120,3 +125,28 @@ def install_dataframe_hint() -> None:
 
     hint._cachemgr = True  # type: ignore[attr-defined]
     ClassicDataFrame.hint = hint  # type: ignore[method-assign]
+
+
+def expect_own_hints(spark: SparkSession) -> None:
+    """Keep Spark from warning that it does not know our hints; it goes on to warn of all others.
+
+    Harmless if repeated, and nothing happens where Spark logs by another library than its own.
+
+    Args:
+        spark: Any session of the application.
+    """
+    jvm: Any = spark._jvm
+    with suppress(Exception):
+        context = class_on_path(jvm, f"{_LOG4J}.LogManager").getContext(False)
+        config = context.getConfiguration()
+        result = class_on_path(jvm, f"{_LOG4J}.core.Filter$Result")
+        own = class_on_path(jvm, f"{_LOG4J}.core.filter.RegexFilter").createFilter(
+            _WARNED, None, False, result.DENY, result.NEUTRAL
+        )
+        found = config.getLoggers().get(_WARNS)
+        if found is None:  # without a level: that of the logger above holds, as before
+            found = class_on_path(jvm, f"{_LOG4J}.core.config.LoggerConfig")(_WARNS, None, True)
+            config.addLogger(_WARNS, found)
+        if found.getFilter() is None:
+            found.addFilter(own)
+        context.updateLoggers()

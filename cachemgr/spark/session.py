@@ -16,15 +16,8 @@ from cachemgr.access.grants import may_use
 from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint
-from cachemgr.config.session_settings import (
-    ENABLED,
-    FIXED,
-    MODE,
-    Mode,
-    Settings,
-    told_of_unknown,
-    unknown_keys,
-)
+from cachemgr.config.session_settings import ENABLED, FIXED, MODE, STARTUP, Mode, Settings
+from cachemgr.config.settings_told import told_of_unknown, unknown_keys, warn_of_late
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.stored_files import FilesFound
 from cachemgr.errors import CacheManagerError
@@ -71,6 +64,7 @@ class CacheSession:
         application: What it shares with the other sessions.
         feed: The caches of its metastore.
         telemetry: Counters and the log of its own.
+        started: The session's settings as it is enabled.
         fixed: For sessions of others than the application's user: the settings that are the
             server's to make, as its configuration has them; what a session sets of those that are
             so (`FIXED`) does not count.
@@ -81,8 +75,10 @@ class CacheSession:
         application: Application,
         feed: Feed,
         telemetry: Telemetry,
+        started: Mapping[str, str],
         fixed: Mapping[str, str] | None = None,
     ) -> None:
+        self._started = {key: started[key] for key in STARTUP & started.keys()}
         self._fixed = fixed
         self.application = application
         self.feed = feed
@@ -294,6 +290,8 @@ class CacheSession:
         if self._fixed is not None:
             own = {key: value for key, value in explicit.items() if key not in FIXED}
             explicit = own | {k: v for k, v in self._fixed.items() if k in FIXED}
+        else:
+            warn_of_late(self._started, explicit)
         return self.application.settings(explicit)
 
     def notes(self, explicit: Mapping[str, str], settings: Settings) -> list[str]:

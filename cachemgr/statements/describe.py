@@ -88,11 +88,29 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("answers", _answers(facts)),
         ("refresh", _refreshes(cache)),
         ("freshness", render_freshness(cache.spec.freshness)),
+        *_gone_tables(facts),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
         *_broken_joins(facts.published),
         ("rewrite", "ENABLED" if cache.spec.rewrite_enabled else "DISABLED"),
         *_star(cache),
         ("read it with", read_select(facts)),
+    ]
+
+
+def _gone_tables(facts: CacheFacts) -> list[tuple[str, str]]:
+    """What has broken a cache, for each of its base tables that is no more."""
+    names = {} if facts.plan is None else {r.key: r.name for r in facts.plan.relations}
+    if facts.published is not None:
+        names |= {t.location: t.name for t in facts.published.tables}
+    return [
+        (
+            "broken",
+            f"base table {names.get(place, place)} is gone: there is no Delta table at {place}, "
+            "and queries that read it fail; restore the table, or drop or replace the cache, "
+            "unless a job is about to make it anew",
+        )
+        for place, state in facts.looked.versions.items()
+        if state is None
     ]
 
 

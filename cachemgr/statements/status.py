@@ -6,14 +6,14 @@ never looks healthy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
-from cachemgr.delta.base_columns import changed_columns, changes_told
+from cachemgr.delta.base_columns import ColumnChange, Fate, changed_columns, changes_told
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -215,7 +215,9 @@ def answers(
     if availability == "APPENDED":
         return f"yes: with the appended rows, which hits read beside it ({what})"
     if Since.OTHER in since.values():
-        return f"no: not before its next refresh ({what})"
+        return _not_as_it_is(published.tables, looked) or (
+            f"no: not before its next refresh ({what})"
+        )
     if cache.spec.freshness.kind is FreshnessKind.UNLIMITED:
         return f"yes: as of its snapshot ({what})"
     grown = [found for found in since.values() if found is not Since.SAME] == [Since.APPENDED]
@@ -232,6 +234,35 @@ def answers(
         )
     switched = f"; its property {FRESH_HITS} is false" if grown else ""
     return f"no: not before its next refresh ({what}{switched})"
+
+
+def _not_as_it_is(tables: Sequence[SnapshotTableRecord], looked: Looked) -> str | None:
+    """Why no refresh helps before somebody has done something else; None where one does."""
+    gone = [t.name for t in tables if looked.versions.get(t.location, t.state) is None]
+    if gone:
+        return (
+            f"no: no refresh can be made before base table {', '.join(gone)} is there again, or "
+            "the cache is replaced"
+        )
+    unreadable = [
+        f"{table.name}: {changes_told(lost)}"
+        for table in tables
+        if (lost := _unreadable_columns(table, looked))
+    ]
+    if not unreadable:
+        return None
+    return (
+        f"no: no refresh can read its base tables as they are ({'; '.join(unreadable)}): give them "
+        "such columns again, or replace the cache by one that reads what there is"
+    )
+
+
+def _unreadable_columns(table: SnapshotTableRecord, looked: Looked) -> dict[str, ColumnChange]:
+    moved = looked.moved.get(table.location)
+    if moved is None or table.columns is None:
+        return {}
+    changed = changed_columns(table.columns, moved.table.columns)
+    return {n: change for n, change in changed.items() if change.fate in (Fate.GONE, Fate.RETYPED)}
 
 
 def _unread(published: SnapshotRecord | None, looked: Looked) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.ddl import parse_script
+from cachemgr.ddl.names import meant_cache
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError, ErrorCode
 from cachemgr.serving.decide import decide
@@ -338,7 +339,7 @@ def _unheeded(
     return [
         Candidate(known.get(name, name), None, "refused", (reason,))
         for name in sorted(parsed.hinted)
-        for reason in unheeded([name], used, known, compared)
+        for reason in unheeded([name], used, known, compared, meant_cache)
     ]
 
 

@@ -3,7 +3,7 @@ choice never depends on order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from matcher.model.ir import Candidate, Rewrite
@@ -23,14 +23,31 @@ def rank(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
     return sorted(rewrites, key=preference)
 
 
+_NOT_NAMED: Final = "the query's hint RELATIONAL_CACHE does not name {cache}"
+
+
 def not_named(cache: str) -> Reason:
     """Why a cache is passed over that the query's hint RELATIONAL_CACHE does not name."""
     return Reason(
         ReasonCode.HINT,
-        "the query's hint RELATIONAL_CACHE does not name {cache}",
+        _NOT_NAMED,
         "remove the hint, or name {cache} in it",
         cache=CacheName(cache),
     )
+
+
+def without_not_named(reasons: Iterable[Reason], instead: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Reasons without those that the hint does not name a cache, where it names none that exists:
+    what is at fault is the name in it, which is told once, and not the other caches.
+
+    Args:
+        reasons: Of a block or a candidate.
+        instead: Why the hint cannot be heeded.
+    """
+    found: list[Reason] = []
+    for reason in reasons:
+        found += instead if reason.template == _NOT_NAMED else (reason,)
+    return tuple(dict.fromkeys(found))
 
 
 def unheeded(
@@ -38,6 +55,7 @@ def unheeded(
     used: Iterable[str],
     known: Mapping[str, str],
     candidates: Sequence[Candidate],
+    meant: Callable[[str, Iterable[str]], str | None],
 ) -> tuple[Reason, ...]:
     """Why caches that the query's hint asks for do not answer, one reason for each.
 
@@ -45,24 +63,28 @@ def unheeded(
         forced: lower-case names in the hint.
         used: the caches that answer.
         known: lower-case names of all caches, to their names.
-        candidates: what was considered, for the reasons.
+        candidates: what was considered, for the reasons, and for the names that may be meant.
+        meant: the one of some names that another one was most likely meant to be.
     """
     answering = {name.lower() for name in used}
     found = []
     for name in sorted(set(forced) - answering):
         if name not in known:
-            found.append(
-                Reason(
-                    ReasonCode.HINT,
-                    "the hint RELATIONAL_CACHE asks for {cache}, and there is no such cache",
-                    "SHOW RELATIONAL CACHES lists them",
-                    cache=CacheName(name),
-                )
-            )
+            found.append(_no_such(name, meant(name, dict.fromkeys(c.cache for c in candidates))))
             continue
         why = [r for c in candidates if c.cache.lower() == name for r in c.reasons]
         found.append(cannot_answer(known[name], why[0] if why else None))
     return tuple(found)
+
+
+def _no_such(name: str, meant: str | None) -> Reason:
+    fault = "the hint RELATIONAL_CACHE asks for {cache}, and there is no such cache"
+    lists = "SHOW RELATIONAL CACHES lists those that exist"
+    cache = CacheName(name)
+    if meant is None:
+        return Reason(ReasonCode.HINT, fault, lists, cache=cache)
+    cure = "did you mean {meant}? " + lists
+    return Reason(ReasonCode.HINT, fault, cure, cache=cache, meant=CacheName(meant))
 
 
 _CANNOT: Final = "the hint RELATIONAL_CACHE asks for {cache}, which cannot answer"

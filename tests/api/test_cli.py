@@ -359,6 +359,22 @@ def test_joins(run, store):
     assert code == 1 and "did you mean each?" in err
 
 
+@pytest.mark.parametrize(
+    ("state", "message", "code", "said"),
+    [
+        ("VALID", None, 0, ""),
+        ("BROKEN", "rows are lost", 1, "error: each does not hold now (BROKEN): rows are lost\n"),
+        ("NOT_VALIDATED", None, 1, "error: each does not hold now (NOT_VALIDATED)\n"),
+    ],
+)
+def test_a_join_that_does_not_hold_is_told_on_stderr(monkeypatch, state, message, code, said):
+    answer = {"name": "each", "state": state, "message": message}
+    monkeypatch.setattr("cachemgr.cli.client.Client.call", lambda *_, **__: answer)
+    done = CliRunner().invoke(main, ["join", "validate", "each", "-o", "json"])
+    assert (done.exit_code, done.stderr) == (code, said)
+    assert json.loads(done.stdout) == answer
+
+
 def test_a_service_that_is_not_there(monkeypatch):
     given = ["cache", "list", "--server", "http://127.0.0.1:9"]
     done = CliRunner().invoke(main, given)

@@ -7,9 +7,10 @@ from dataclasses import fields
 
 import pytest
 
-from cachemgr.config.session_settings import SETTINGS, Mode, Settings, unknown_keys
+from cachemgr.config.session_settings import SETTINGS, Mode, Settings
 from cachemgr.config.session_settings import setting as find
 from cachemgr.config.setting_names import nearest
+from cachemgr.config.settings_told import unknown_keys
 from cachemgr.errors import ConfigurationError
 
 
@@ -77,10 +78,3 @@ def test_the_setting_that_was_meant_is_named(given, meant):
 def test_every_setting_is_known_by_a_beginning_of_its_name_and_with_a_letter_lost():
     for setting in SETTINGS:
         assert nearest(setting.key[:-1], [s.key for s in SETTINGS]) == setting.key
-
-
-def test_misspelt_keys_are_found():
-    keys = ["spark.cachemgr.approximateFloat", "spark.cachemgr.mode", "spark.sql.x"]
-    assert unknown_keys(keys) == {keys[0]: "spark.cachemgr.approximateFloats"}
-    with pytest.raises(ConfigurationError, match=r"did you mean .*approximateFloats"):
-        find(keys[0])

@@ -113,6 +113,8 @@ def test_a_cache_that_cannot_be_refreshed_never_looks_healthy(lab):
     assert (
         described["refresh status"] == ["FAILED"] and "sales" in described["last refresh error"][0]
     )
+    assert f"base table {lab.schema}.sales is gone" in described["broken"][0]
+    assert "before base table" in described["answers"][0]
 
 
 def test_alter_every_action(lab):

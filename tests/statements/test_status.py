@@ -18,14 +18,16 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     as_utc,
 )
+from cachemgr.statements.cache_facts import CacheFacts
+from cachemgr.statements.describe import describe_rows
 from cachemgr.statements.status import Looked, Moved, answers, status_of
 from cachemgr.vocabulary import FreshnessKind, RunState
 from matcher.model.codec import PLAN_VERSION
 from matcher.model.message import Message
 
 
-def schema(kind: str = "long") -> str:
-    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+def schema(kind: str = "long", name: str = "x") -> str:
+    field = {"name": name, "type": kind, "nullable": True, "metadata": {}}
     return json.dumps({"type": "struct", "fields": [field]})
 
 
@@ -60,6 +62,13 @@ def words(looked: Looked, cache: CacheRecord = CACHE) -> tuple[str, str, str]:
     return found.availability, found.combined, told
 
 
+def described(facts: CacheFacts) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for item, value, _ in describe_rows(facts, extended=False).rows:
+        found.setdefault(item, []).append(value)
+    return found
+
+
 def test_commits_without_data_change_are_nothing() -> None:
     assert words(look()) == words(look(t=SAME, u=SAME))
     assert words(look(t=SAME))[:2] == ("AVAILABLE", "HEALTHY")
@@ -80,8 +89,8 @@ def test_a_strict_cache_answers_with_the_rows_that_were_appended_to_one_table() 
         look(t=REMOVED),
         look(t=APPENDS, u=REMOVED),
         look(t=replace(APPENDS, code=ChangeCode.RANGE_REWRITTEN)),
-        look(schema("double"), t=APPENDS),
-        look(schema("double"), t=SAME),
+        look(schema("decimal(20,0)"), t=APPENDS),
+        look(schema("decimal(20,0)"), t=SAME),
         Looked(look(t=SAME).versions),  # nobody looked at what happened
     ],
 )
@@ -93,9 +102,39 @@ def test_what_a_strict_cache_does_not_answer(looked: Looked) -> None:
 
 def test_a_column_that_is_another_one_is_named() -> None:
     assert (
-        "(s.t: 2 commits without data change; column x was long and is double)"
-        in words(look(schema("double"), t=SAME))[2]
+        "(s.t: 2 commits without data change; column x was long and is decimal(20,0))"
+        in words(look(schema("decimal(20,0)"), t=SAME))[2]
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        (schema("double"), "column x was long and is double"),
+        (schema(name="y"), "column x is gone"),
+    ],
+)
+def test_no_refresh_is_promised_that_cannot_be_made(columns: str, what: str) -> None:
+    told = words(look(columns, t=APPENDS))[2]
+    assert told.startswith(f"no: no refresh can read its base tables as they are (s.t: {what}): ")
+    assert "replace the cache" in told
+    gone = replace(look(t=APPENDS), versions={T.location: None, U.location: U.state}, moved={})
+    assert words(gone) == (
+        "STALE",
+        "BROKEN",
+        "no: no refresh can be made before base table s.t is there again, or the cache is replaced",
+    )
+
+
+def test_describe_names_what_broke_a_cache() -> None:
+    gone = Looked({T.location: None, U.location: U.state, "file:/v": None})
+    told = described(CacheFacts(CACHE, (), RUN, SnapshotRecord(RUN, (T, U)), gone))
+    first, second = told["broken"]
+    assert first.startswith("base table s.t is gone: there is no Delta table at file:/t")
+    assert "restore the table, or drop or replace the cache" in first
+    # of a table whose name nothing says
+    assert second.startswith("base table file:/v is gone")
+    assert "broken" not in described(CacheFacts(CACHE, (), None, None, Looked()))
 
 
 def test_a_table_that_cannot_be_read_now_is_not_gone() -> None:
@@ -138,7 +177,7 @@ def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
 @pytest.mark.parametrize(
     "looked",
     [
-        look(schema("double"), t=APPENDS),
+        look(schema("decimal(20,0)"), t=APPENDS),
         look(t=Changes(ChangeKind.UNKNOWN, ChangeCode.HISTORY_REWRITTEN, Message("put back"))),
         Looked({"file:/t": T.state._replace(table_id="another"), "file:/u": U.state}),
     ],

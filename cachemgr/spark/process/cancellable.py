@@ -35,7 +35,7 @@ class Cancellable:
 
         Args:
             work: What to do.
-            cancelled: Called when Ctrl-C is pressed.
+            cancelled: Called once Ctrl-C was pressed, before each attempt to cancel the jobs.
 
         Raises:
             KeyboardInterrupt: It was cancelled by Ctrl-C, and has ended.
@@ -43,14 +43,14 @@ class Cancellable:
         running = self._thread.submit(work)
         is_cancelled = False
         while not running.done():
-            try:
-                wait([running], _CANCEL_SECONDS if is_cancelled else None)
+            try:  # which a further Ctrl-C does not get out of either
                 if is_cancelled:
-                    # again, since it may only have been planned until now
+                    cancelled()
+                    # again and again, since it may only have been planned until now
                     self._spark.sparkContext.cancelAllJobs()
+                wait([running], _CANCEL_SECONDS if is_cancelled else None)
             except KeyboardInterrupt:
                 is_cancelled = True
-                cancelled()
         if is_cancelled:
             raise KeyboardInterrupt
         return running.result()

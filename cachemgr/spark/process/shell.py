@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +22,7 @@ from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.reason_text import reason_text
 from cachemgr.spark import api
 from cachemgr.spark.process.cancellable import Cancellable
+from cachemgr.spark.process.jvm_log import JvmLog
 from cachemgr.spark.spark_errors import code_and_line
 from matcher.index.explain import reason_data
 
@@ -57,6 +61,7 @@ class Statements:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._cancellable = Cancellable(spark)
+        self._log = JvmLog(spark)
 
     def run(self, text: str, limit: int) -> Answer:
         """Run a statement; see `run_statement`. Called in the main thread.
@@ -64,7 +69,22 @@ class Statements:
         Raises:
             KeyboardInterrupt: It was cancelled by Ctrl-C, and has ended.
         """
-        return self._cancellable.run(lambda: run_statement(self._spark, text, limit))
+        self._log.speak()
+        with _plain_interrupts():
+            return self._cancellable.run(
+                lambda: run_statement(self._spark, text, limit), self._log.fall_silent
+            )
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Let Ctrl-C do nothing but raise KeyboardInterrupt: PySpark's own handler cancels the jobs
+    before anybody can tell Spark to keep its traces to itself."""
+    theirs = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, theirs)
 
 
 def run_statement(spark: SparkSession, text: str, limit: int) -> Answer:

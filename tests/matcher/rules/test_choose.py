@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.ddl.names import meant_cache
 from cachemgr.text import offline
 from matcher.examples import block_of, plan_of
 from matcher.index.registry import Registry
@@ -198,5 +199,18 @@ def test_a_hint_that_cannot_be_heeded_says_so(name: str, said: str) -> None:
     assert any(said in detail for detail in details), details
 
 
+def test_a_misspelt_name_is_told_once_with_the_one_that_was_meant() -> None:
+    found = offline.explain(SCHEMA, TWO, HINTED.format("narow"))
+    (said,) = {(r["detail"], r["suggestion"]) for r in found["reasons"] if r["code"] == "HINT"}
+    assert said == (
+        "the hint RELATIONAL_CACHE asks for narow, and there is no such cache",
+        "did you mean narrow? SHOW RELATIONAL CACHES lists those that exist",
+    )
+    told = [r["detail"] for c in found["candidates"] for r in c["reasons"]]
+    assert not any("does not name" in detail for detail in told), told
+    one_right = offline.explain(SCHEMA, TWO, HINTED.format("narow, narrow"))
+    assert "does not name a" in str(one_right["candidates"])
+
+
 def test_a_cache_that_answers_heeds_its_hint() -> None:
-    assert unheeded({"a"}, ["A"], {"a": "A"}, ()) == ()
+    assert unheeded({"a"}, ["A"], {"a": "A"}, (), meant_cache) == ()
