@@ -29,7 +29,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long dist proofs jar lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-left test-long smoke dist proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -39,9 +39,12 @@ help:
 	@echo "make test    the tests that the change asks for, in 13 minutes and PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
 	@echo "make test-left   those that cover a change, and make test had no time for"
 	@echo "make test-long   all tests, or SHARD=k/24 of them; what passed at this commit is not run again"
+	@echo "make smoke   text cases, each door and way of refresh: enough for another Spark (SPARK=4.1)"
 	@echo "make dist    a wheel in dist/, of a tree whose tests have passed"
 	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
 	@echo "make jar     the Java classes anew, after a change in cachemgr/jvm/java; needs a JDK"
+	@echo "make sparks  what each minor of Spark makes of each expression, and where they differ"
+	@echo "make sparks-between  caches that one minor makes, another one refreshes, and each reads"
 	@echo "make lint    ruff, mypy, import-linter, deptry, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutations   forty changes of the program: does make test choose the tests that notice? (ARGS='…')"
@@ -96,6 +99,9 @@ test-left: $(PREPARED)
 test-long: $(PREPARED)
 	$(VENV)/bin/python -m pytest --shard $(SHARD) --record $(SHARED) $(ARGS)
 
+smoke: $(PREPARED)
+	$(VENV)/bin/python -m pytest -q $(SHARED) $(ARGS) @tests/smoke.txt
+
 dist: $(STAMP)
 	$(VENV)/bin/python -m tests.gate.ledger
 	$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
@@ -105,6 +111,14 @@ proofs: $(PREPARED)
 
 jar: $(VENVS:%=%/.spark-prepared)
 	for venv in $(VENVS); do $$venv/bin/python -m tests.jar || exit 1; done
+
+sparks: $(VENVS:%=%/.spark-prepared)
+	mkdir -p build/sparks
+	for venv in $(VENVS); do $$venv/bin/python -m tests.harness.sparks.run > build/sparks/$$venv.json || exit 1; done
+	.venv/bin/python -m tests.harness.sparks.run --write build/sparks/.venv*.json
+
+sparks-between: $(VENVS:%=%/.spark-prepared)
+	.venv/bin/python -m tests.harness.sparks.between $(ARGS)
 
 lint: $(STAMP)
 	.venv/bin/ruff check .

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from cachemgr.ddl.recognise import EXPRESSION
-from cachemgr.jvm.jar import BUILD, DELTA, MINORS, Build, jar_for, minor_of
+from cachemgr.jvm.jar import BUILD, Build, jar_for
+from cachemgr.sparks import DELTA, MINORS, minor_of
 from tests import spark_start
 from tests.javac import compiled, compiler, write_jar
 

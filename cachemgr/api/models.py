@@ -74,6 +74,7 @@ class Published(_Model):
     rows: int | None
     bytes: int | None
     finished_at: datetime | None
+    sparks: Annotated[list[str], Field(description="The minors of Spark that computed its rows.")]
     tables: list[SnapshotTable]
 
 

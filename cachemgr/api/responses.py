@@ -145,6 +145,7 @@ def _published(snapshot: SnapshotRecord) -> models.Published:
         rows=run.rows,
         bytes=run.bytes,
         finished_at=run.finished_at,
+        sparks=sorted(run.sparks),
         tables=[
             models.SnapshotTable.model_validate(
                 replace(t, name=masked_sql(t.name), location=masked(t.location))

@@ -25,8 +25,9 @@ def jar(
     ] = None,
 ) -> None:
     """Print the path of the jar with our Java classes, for spark.driver.extraClassPath."""
-    from cachemgr.jvm.jar import MINORS, jar_for, minor_of
+    from cachemgr.jvm.jar import jar_for
     from cachemgr.spark.delta_jars import delta_coordinates, installed_spark, jars_for_a_server
+    from cachemgr.sparks import MINORS, minor_of
 
     minor = minor_of(spark or installed_spark())
     if minor not in MINORS:

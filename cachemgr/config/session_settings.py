@@ -19,9 +19,11 @@ from cachemgr.config.setting_values import (
     parse_duration,
     parse_int,
     parse_optional,
+    parse_spark_version,
     parse_text,
 )
 from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.sparks import minor_of
 from matcher.model.budget import DECISION_STEPS
 
 ENABLED: Final = PREFIX + "enabled"
@@ -48,13 +50,17 @@ class Ddl(StrEnum):
     ADMINS = "admins"
 
 
-Kind = Literal["boolean", "integer", "text", "optional text", "mode", "users", "duration", "size"]
+Kind = Literal[
+    "boolean", "integer", "text", "optional text", "mode", "users", "duration", "size",
+    "spark version",
+]  # fmt: skip
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "boolean": parse_bool,
     "integer": parse_int,
     "text": parse_text,
     "optional text": parse_optional,
+    "spark version": parse_spark_version,
     "mode": one_of(Mode),
     "users": one_of(Ddl),
     "duration": parse_duration,
@@ -176,6 +182,16 @@ SETTINGS: tuple[Setting, ...] = (
         "runtime",
         "Allow FLOAT and DOUBLE sums, averages and moments to be re-aggregated; "
         "the last digits may differ from the original's.",
+    ),
+    _setting(
+        "sparkVersion",
+        "spark_version",
+        "spark version",
+        "",
+        "runtime",
+        "For the service, and offline: the Spark that will run what is answered, as 4.1 or 4.1.4. "
+        "Unless it is said, what Sparks compute or read differently is no hit. A session knows "
+        "its own Spark, whatever stands here.",
     ),
     _setting(
         "decisionSteps",
@@ -379,6 +395,7 @@ class Settings:
     token_file: str = ""
     max_outage_seconds: int = 24 * 3600
     location: str = "relational-caches"
+    spark_version: str = ""
     decision_steps: int = DECISION_STEPS
     approximate_floats: bool = False
     approximate_distinct: bool = False
@@ -400,6 +417,11 @@ class Settings:
     sidecar_python: str = ""
     sidecar_timeout: str = "250ms"
     decision_log_enabled: bool = True
+
+    @property
+    def spark_minor(self) -> str | None:
+        """The minor of the Spark that will run what is answered; None where nobody says."""
+        return minor_of(self.spark_version) or None
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str]) -> Settings:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
+from cachemgr.sparks import MINORS, minor_of
+
 _DURATION_UNITS = {
     "s": 1,
     "sec": 1,
@@ -98,6 +100,14 @@ def parse_text(text: str) -> str:
 def parse_optional(text: str) -> str:
     """Read a text that may be empty, without the blanks around it."""
     return text.strip()
+
+
+def parse_spark_version(text: str) -> str:
+    """Read a version of a Spark that is served, or its minor; it may be empty."""
+    version = text.strip()
+    if version and minor_of(version) not in MINORS:
+        raise ValueError(f"a version of Spark {', '.join(MINORS)}")
+    return version
 
 
 def one_of(choices: type[StrEnum]) -> Callable[[str], StrEnum]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# The minors of Spark that Delta `DELTA` has a jar for.
-MINORS: Final = ("4.0", "4.1", "4.2")
-DELTA: Final = "4.4.0"
+from cachemgr.sparks import MINORS
+
 BUILD: Final = "relationalcache/build.json"
 
 
@@ -36,18 +35,6 @@ class Build:
     delta: str
     javac: str
     minors: tuple[str, ...] = MINORS
-
-
-def minor_of(version: str) -> str:
-    """The minor of a version of Spark.
-
-    Args:
-        version: As Spark tells it; vendors add to it.
-
-    >>> minor_of("4.2.0-amzn-1")
-    '4.2'
-    """
-    return ".".join(version.partition("-")[0].split(".")[:2])
 
 
 def jar_for(minor: str) -> Path:

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.jvm.classes import class_on_path
-from cachemgr.jvm.jar import BUILD, DELTA, MINORS, build_of, decode_build, jar_for, minor_of
+from cachemgr.jvm.jar import BUILD, build_of, decode_build, jar_for
+from cachemgr.sparks import DELTA, MINORS, minor_of
 
 PACKAGE: Final = "relationalcache"
 

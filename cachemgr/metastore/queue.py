@@ -165,6 +165,7 @@ class Queue(Part):
         *,
         lease_seconds: float,
         most_running: int | None = None,
+        leaving: Collection[str] = (),
         now: datetime | int | None = None,
     ) -> RefreshRunRecord | None:
         """Take the refresh that has waited longest, with the lease of its cache.
@@ -173,6 +174,7 @@ class Queue(Part):
             holder: Who takes it, for messages.
             lease_seconds: How long the lease lasts unless renewed.
             most_running: Take none while so many run, of all replicas together.
+            leaving: Ids of caches whose refreshes are left to others.
             now: This moment; None asks the database's clock.
 
         Returns:
@@ -186,7 +188,7 @@ class Queue(Part):
             waiting = session.scalar(
                 select(RefreshRequestRow)
                 .join(LeaseRow, LeaseRow.cache_id == RefreshRequestRow.cache_id)
-                .where(free)
+                .where(free, RefreshRequestRow.cache_id.not_in(leaving))
                 .order_by(RefreshRequestRow.requested_at, RefreshRequestRow.id)
                 .limit(1)
                 # another replica that looks at the same time takes the next one
@@ -245,6 +247,7 @@ class Queue(Part):
         *,
         by: str,
         spark_lost: bool = False,
+        because: str = "which stops",
         now: datetime | int | None = None,
     ) -> bool:
         """Give up a refresh that runs and ask for it again, so that another worker takes it.
@@ -256,6 +259,7 @@ class Queue(Part):
             by: Who gives it up, for the record.
             spark_lost: Whether that is because its Spark is gone, which may be the refresh's own
                 doing, and not because its worker was told to stop.
+            because: Why else, for the record.
             now: This moment; None asks the database's clock.
 
         Returns:
@@ -263,7 +267,7 @@ class Queue(Part):
         """
         with self._transaction() as session:
             moment = self._moment(session, now)
-            because = "whose Spark is gone" if spark_lost else "which stops"
+            because = "whose Spark is gone" if spark_lost else because
             why = f"handed over by {by}, {because}"
             return give_up(session, refresh_id, why, moment, stopped=not spark_lost)
 

@@ -12,6 +12,7 @@ from cachemgr.base_state import BaseState
 from cachemgr.cache_spec import CacheSpec
 from cachemgr.metastore.accounts import RunAccount, account_of, stored_message
 from cachemgr.roles import Role
+from cachemgr.sparks import BEFORE, SPARKS
 from cachemgr.vocabulary import (
     JoinState,
     Origin,
@@ -30,8 +31,7 @@ REASON_PARTS: Final = "reason_parts"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
 CHECKED_UNDER_SETTINGS: Final = "joins_checked_under_settings"
-"""Among the facts of a run: its joins were checked under the settings that the cache is refreshed
-under, and not as by earlier releases under Spark's defaults."""
+"""Among the facts of a run: its joins were checked under the refresh's settings, not Spark's."""
 BROKEN_JOINS: Final = "joins_broken"
 """Among the facts of a run: the record-preserving joins that did not hold, with what is wrong."""
 
@@ -190,6 +190,11 @@ class RefreshRunRecord:
     def broken_joins(self) -> tuple[str, ...]:
         """The record-preserving joins that did not hold at the versions that it read."""
         return tuple(self.facts.get(BROKEN_JOINS) or ())
+
+    @property
+    def sparks(self) -> frozenset[str]:
+        """The minors of Spark that computed its rows."""
+        return frozenset(self.facts.get(SPARKS) or (BEFORE,))
 
     @property
     def message(self) -> Message:

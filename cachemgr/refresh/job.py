@@ -18,6 +18,7 @@ from cachemgr.refresh.damage import Damage
 from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.write import TableSpec
+from cachemgr.sparks import minor_of
 from matcher.model.ir import CachePlan
 
 # None leaves the time to the metastore's clock, as replicas must, whose own clocks differ.
@@ -73,6 +74,11 @@ class Job:
     def name(self) -> str:
         """The cache's name, for messages."""
         return self.cache.qualified_name
+
+    @property
+    def spark(self) -> str:
+        """The minor of Spark that computes."""
+        return minor_of(self.session.version)
 
     @property
     def reads(self) -> list[TableRead]:

@@ -34,6 +34,7 @@ class Progress:
         commit: What was written.
         totals: The counts that the write saw.
         measured: What is known of the written version.
+        sparks: The minors of Spark that its rows were computed by.
     """
 
     run: RefreshRunRecord
@@ -47,6 +48,7 @@ class Progress:
     commit: Commit | None = None
     totals: Mapping[str, int] | None = None
     measured: Measured | None = None
+    sparks: frozenset[str] = frozenset()
 
 
 def source_json(source: Source) -> dict[str, Any]:

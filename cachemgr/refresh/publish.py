@@ -33,6 +33,7 @@ from cachemgr.refresh.validate_snapshot_joins import (
     joins_text,
     move_validations,
 )
+from cachemgr.sparks import SPARKS
 from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.expr import Expr
 from matcher.model.ir import CachePlan
@@ -58,6 +59,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         **_join_facts(job, progress),
         **published(progress.run.facts, progress.commit).to_facts(),
         **behind_fact(progress.read_at),
+        SPARKS: sorted(progress.sparks),
     }
     if progress.source is not None:
         facts["source"] = source_json(progress.source)

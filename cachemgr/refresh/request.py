@@ -59,6 +59,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         options=match_options(job.cache.settings),
         has_failed=_has_failed(job, run),
         past=_past(job),
+        spark=job.spark,
     )
 
 
@@ -94,10 +95,12 @@ def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
 
 def _published(job: Job) -> Published | None:
     snapshot = job.published
-    if snapshot is None or snapshot.run.cache_version is None:
+    version = None if snapshot is None else snapshot.run.cache_version
+    if snapshot is None or version is None:
         return None
-    spec = str(snapshot.run.facts.get("spec", ""))
-    return Published(snapshot.run.id, snapshot.run.cache_version, spec, snapshot.tables, job.stored)
+    run = snapshot.run
+    spec = str(run.facts.get("spec", ""))
+    return Published(run.id, version, spec, snapshot.tables, job.stored, run.sparks)
 
 
 def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:

@@ -44,6 +44,7 @@ from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.follow import follow_tables
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
+from cachemgr.refresh.other_spark import is_of_another_spark, left_to_another
 from cachemgr.refresh.pin import (
     changes_since,
     check_columns,
@@ -160,6 +161,7 @@ def run_claimed(
     drop_grace_seconds: int = DEFAULT_DROP_GRACE,
     checkpoint: Checkpoint = lambda step: None,
     failing: Callable[[CacheManagerError], None] = lambda error: None,
+    may_leave: bool = False,
 ) -> RefreshRunRecord:
     """Carry out one run whose lease is held already; see `run_refresh` for the rest, and
     `has_more_to_do` for whether another one is to follow.
@@ -168,9 +170,12 @@ def run_claimed(
         run: The run, RUNNING.
         failing: Called with what went wrong while the lease is still held, so that what follows
             from it is known before anybody may try again.
+        may_leave: Whether another worker may carry it out: then a definition that this Spark
+            cannot read ends nothing.
 
     Raises:
-        RefreshError: Also `REFRESH_CANCELLED`, if somebody cancelled it.
+        RefreshError: Also `REFRESH_CANCELLED`, if somebody cancelled it, and `OTHER_SPARK`, where
+            it is left to a worker of another minor of Spark and still RUNNING.
     """
     cache = _cache(metastore.caches, run.cache_id)
     tag = f"cachemgr-refresh-{run.id}"
@@ -217,6 +222,8 @@ def run_claimed(
                     f"{cache.qualified_name}: another worker takes it; its last snapshot keeps "
                     "serving",
                 ) from error
+            if may_leave and is_of_another_spark(spark, cache, error):
+                raise left_to_another(spark, cache, error) from error
             # What Spark says of jobs that were stopped is not what happened.
             told = beat.stopped or (
                 error if isinstance(error, CacheManagerError) else _told(cache, error)

@@ -25,6 +25,7 @@ from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve
+from cachemgr.sparks import minor_of
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, Rewrite
@@ -43,12 +44,14 @@ class Source:
         sql: The SELECT over it, its columns named c0, c1, …
         reads: What its relations are.
         names: The stored columns, in its order.
+        sparks: The minors of Spark that its rows were computed by.
     """
 
     offer: SourceOffer
     sql: str
     reads: Mapping[str, object]
     names: tuple[str, ...]
+    sparks: frozenset[str] = frozenset()
 
     def rows(self, session: SparkSession) -> DataFrame:
         """The rows to store, analysed and not yet run."""
@@ -118,6 +121,9 @@ def _source(
         return _none(record, None, "it was never refreshed")
     if not agree(record.settings, cache.settings):
         return _none(record, served.version, "it was created under other settings")
+    other = served.other_spark(minor_of(session.version))
+    if other is not None:
+        return _none(record, served.version, str(other.detail))
     behind = _other_versions(served, tables)
     if behind:
         return _none(record, served.version, behind)
@@ -194,4 +200,5 @@ def _checked(
     if have != [f.dataType for f in want]:
         return _none(record, served.version, "its columns have other types")
     offer = SourceOffer(record.id, matcher_name(record), served.version)
-    return Source(replace(offer, steps=rewrite.steps), sql, reads, tuple(want.names))
+    offer = replace(offer, steps=rewrite.steps)
+    return Source(offer, sql, reads, tuple(want.names), served.sparks)

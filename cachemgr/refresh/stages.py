@@ -74,6 +74,7 @@ from cachemgr.refresh.write import (
     set_properties,
     write_commit,
 )
+from cachemgr.sparks import BEFORE, SPARKS
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan
@@ -291,6 +292,9 @@ def _write_built(job: Job, plan: RefreshPlan, progress: Progress, built: Built) 
         stages.append({"stage": "Sets", "detail": _sets_text(job.plan, built)})
     watched = Watched(built.rows, job.plan)
     source = None if progress.source is None else source_json(progress.source)
+    progress.sparks = frozenset({job.spark})
+    if progress.source is not None:
+        progress.sparks |= progress.source.sparks
     _write(job, plan, progress, watched, stages, WHOLE, {"source": source})
 
 
@@ -301,6 +305,7 @@ def _adopt(job: Job, stage: Adopt, progress: Progress) -> None:
         check_replaced(job.name, job.plan, _target(stage.delta), commit)
     progress.commit, progress.version = commit, stage.version
     progress.delta = stage.delta
+    progress.sparks = frozenset(commit.stamp.get(SPARKS) or (BEFORE,))
     if stage.is_behind:
         wrote = job.metastore.refreshes.get(stage.refresh_id)
         assert wrote is not None, "it is the run before this one"
@@ -337,6 +342,7 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
         "sets": {"replaced": delta.replaced, "appended": delta.appended},
     }
     progress.delta = delta
+    progress.sparks = published.run.sparks | {job.spark}
     above = stage.head if progress.version is None else progress.version
     try:
         _write(job, plan, progress, watched, plan.to_json(), _target(delta), said, above)
@@ -380,6 +386,7 @@ def _write(
         "definition_hash": job.cache.definition_hash,
         "spec": job.spec,
         "mode": plan.mode,
+        SPARKS: sorted(progress.sparks),
         **said,
     }
     job.checkpoint("writing")

@@ -57,6 +57,7 @@ class QueryState:
         joins: The joins as they are declared now; None where the matcher's switches say all that is
             known of keys.
         vouched: Somebody has authenticated that name, see `Asker`.
+        spark: The minor of the Spark that will run the query; None where nobody says.
     """
 
     seen: Seen
@@ -69,6 +70,7 @@ class QueryState:
     fresh: FreshLimits | None = None
     joins: tuple[JoinRecord, ...] | None = None
     vouched: bool = True
+    spark: str | None = None
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,7 @@ class Eligibility:
             or self._noted_damage(cache)
             or self._access(block, rewrite, cache)
             or self._settings(block, cache)
+            or cache.other_spark(self.query.spark)
         )
         if refused is not None:
             return refused

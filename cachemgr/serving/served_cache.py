@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from cachemgr.access.grants import reads_of
@@ -24,6 +25,7 @@ from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.column_bounds import noted_bounds
 from cachemgr.metastore.records import CHECKED_UNDER_SETTINGS, CacheRecord, JoinRecord
 from cachemgr.metastore.registry_records import RegistryEntry
+from cachemgr.serving.other_spark import other_spark, unlike
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
@@ -36,6 +38,7 @@ from matcher.model.ir import (
     RecordPreservingJoin,
     Rewrite,
 )
+from matcher.model.reasons import Reason
 from matcher.partials.coarser import of_keys_read
 from matcher.partials.collapse import holds_partials, of_one_set, render_collapsed
 from matcher.render.select import quote
@@ -66,6 +69,7 @@ class ServedCache:
         refresh_id: The refresh that it serves from; None before the first one.
         damaged: What is wrong with its files; None if nothing is known to be.
         fresh_hits: Whether a hit may read rows beside it that were appended since.
+        sparks: The minors of Spark that its rows were computed by; none before the first refresh.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -89,6 +93,21 @@ class ServedCache:
     refresh_id: str | None = None
     damaged: str | None = None
     fresh_hits: bool = True
+    sparks: frozenset[str] = frozenset()
+
+    def other_spark(self, here: str | None) -> Reason | None:
+        """Why it may not serve a Spark, if so.
+
+        Args:
+            here: Its minor; None where nobody says which will run the query.
+        """
+        if self.sparks <= {here} or self._unlike is None:
+            return None
+        return other_spark(self.name, self.sparks, here, self._unlike)
+
+    @cached_property
+    def _unlike(self) -> str | None:
+        return unlike(self.plan)
 
 
 def collapsing_sql(
@@ -183,6 +202,7 @@ def serve(
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
         fresh_hits=has_fresh_hits(cache.spec.properties),
+        sparks=published.run.sparks if published else frozenset(),
     )
 
 

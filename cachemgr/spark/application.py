@@ -32,6 +32,7 @@ from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.set_files import FileReads
 from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.outcomes import Outcomes
+from cachemgr.sparks import minor_of
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
@@ -49,6 +50,7 @@ class Application:
     def __init__(self, spark: SparkSession) -> None:
         self.context = spark.sparkContext
         self.user: str = self.context.sparkUser()
+        self.minor = minor_of(spark.version)
         self.session = own_session(spark, {})
         self.pins = PinStore(self.session, 0, self._is_served)
         self.pin_pace = PinPace()

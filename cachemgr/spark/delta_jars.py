@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from cachemgr.jvm.jar import DELTA
+from cachemgr.sparks import DELTA
 
 _SECONDS: Final = 600
 _MARK: Final = "jars: "

@@ -42,6 +42,7 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import is_view, named_in, readable, refuse_reach
+from cachemgr.sparks import minor_of
 from cachemgr.statements.columns import STEPS
 from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
@@ -103,7 +104,13 @@ class SparkEngine:
         )
         catalog, schema = self.current()
         return Definition(
-            analysis.plan, analysis.columns, settings, catalog, schema, analysis.reads
+            analysis.plan,
+            analysis.columns,
+            settings,
+            catalog,
+            schema,
+            analysis.reads,
+            minor_of(self._spark.version),
         )
 
     def _same_settings(self, name: str, settings: Mapping[str, str], source: CacheRecord) -> None:

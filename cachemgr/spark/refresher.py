@@ -73,6 +73,7 @@ class SparkRefresher:
             drop_grace_seconds=self._drop_grace_seconds,
             checkpoint=lambda step: logger.debug("refresh %s: step %s", run.id, step),
             failing=failing,
+            may_leave=True,
         )
         if has_more_to_do(done):
             self._metastore.queue.request(

@@ -14,6 +14,7 @@ from cachemgr.delta.places import cache_location, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.secrets import refuse_secrets
+from cachemgr.sparks import SPARK
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 
@@ -62,7 +63,11 @@ def build_record(
         location=cache_location(location_root, cache_id),
         columns=definition.columns,
         spec=replace(statement.spec, partitioned_by=partitioned_by, cluster_by=cluster_by),
-        context={"catalog": definition.catalog, "schema": definition.schema},
+        context={
+            "catalog": definition.catalog,
+            "schema": definition.schema,
+            SPARK: definition.spark,
+        },
         settings=definition.settings,
         plan=encode_plan(definition.plan),
         plan_version=PLAN_VERSION,

@@ -176,6 +176,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
             ("cache version", str(published.run.cache_version)),
             ("rows", _count(published.run.rows)),
             ("bytes", _count(published.run.bytes)),
+            ("computed by", "Spark " + " and ".join(sorted(published.run.sparks))),
         ]
         items += [
             (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t)}")

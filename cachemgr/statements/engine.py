@@ -16,6 +16,7 @@ from cachemgr.metastore.records import (
     JoinRecord,
     RefreshRunRecord,
 )
+from cachemgr.sparks import BEFORE
 from cachemgr.statements.results import ResultRows
 from cachemgr.statements.status import Moved
 from matcher.model.ir import CachePlan
@@ -33,6 +34,7 @@ class Definition:
         catalog: The current catalog under which names were resolved.
         schema: The current schema likewise.
         reads: Ids of the caches that it names.
+        spark: The minor of the Spark that has analysed it.
     """
 
     plan: CachePlan
@@ -41,6 +43,7 @@ class Definition:
     catalog: str
     schema: str
     reads: tuple[str, ...] = ()
+    spark: str = BEFORE
 
 
 @dataclass(frozen=True)

@@ -314,6 +314,7 @@ class TextDoor:
                 stamp=asked.stamp,
                 only=hinted,
                 joins=self._joins.of(self._feed.joins(), stated.fingerprint),
+                spark=asked.conf.own.spark_minor,
             )
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint

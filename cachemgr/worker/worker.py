@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from scheduler.failures import after_failure
 
 _TABLE_LOST: Final = ErrorCode.BASE_TABLE_LOST
 LOST_TABLE_SECONDS: Final = 600.0
+_LEFT_SECONDS: Final = 600.0
 # Trying again cannot help until somebody mends what these name.
 PERMANENT: Final = frozenset(
     {
@@ -35,7 +37,13 @@ PERMANENT: Final = frozenset(
     }
 )
 _NO_FAILURE: Final = frozenset(
-    {ErrorCode.REFRESH_CANCELLED, ErrorCode.CACHE_NOT_FOUND, ErrorCode.LEASE_LOST, *NO_SPARK}
+    {
+        ErrorCode.REFRESH_CANCELLED,
+        ErrorCode.CACHE_NOT_FOUND,
+        ErrorCode.LEASE_LOST,
+        ErrorCode.OTHER_SPARK,
+        *NO_SPARK,
+    }
 )
 
 
@@ -93,6 +101,8 @@ class Worker:
         self._lock = threading.Lock()
         self._running: dict[str, Future[None]] = {}
         self._stopping = False
+        # caches that this Spark could not build, and when it tries again: they may be defined anew
+        self._leaving: dict[str, float] = {}
 
     def take(self) -> int:
         """Take as many refreshes as there are free slots; also those of workers that are gone.
@@ -110,6 +120,7 @@ class Worker:
                 self._holder,
                 lease_seconds=self._lease_seconds,
                 most_running=self._most_running,
+                leaving=self._left(),
             )
             if run is None:
                 break
@@ -172,9 +183,18 @@ class Worker:
             with self._lock:
                 self._running.pop(run.id, None)
 
+    def _left(self) -> tuple[str, ...]:
+        now = time.monotonic()
+        return tuple(cache_id for cache_id, until in self._leaving.items() if now < until)
+
     def _end(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
         """One that failed before it came to its own end must not keep its lease."""
         try:
+            if error.code == ErrorCode.OTHER_SPARK:
+                self._leaving[run.cache_id] = time.monotonic() + _LEFT_SECONDS
+                because = f"which leaves it to others: {error.message}"
+                self._metastore.queue.hand_over(run.id, by=self._holder, because=because)
+                return
             if error.code in NO_SPARK:
                 self._metastore.queue.hand_over(run.id, by=self._holder, spark_lost=True)
                 return

@@ -126,6 +126,18 @@ def _too_long(token: Token, what: str) -> ParseError:
     )
 
 
+def has_doubled_quote(text: str) -> bool:
+    """Whether some string of a text has a doubled quote in it.
+
+    >>> has_doubled_quote("SELECT 'it''s'"), has_doubled_quote("SELECT '', 'a' 'b'")
+    (True, False)
+    """
+    if "''" not in text and '""' not in text:
+        return False
+    tokens = sqlglot.tokenize(text, read="spark")
+    return len(_with_quotes_joined(tokens, text)) < len(tokens)
+
+
 def _with_quotes_joined(tokens: list[Token], text: str) -> list[Token]:
     """The tokens with each string that has a doubled quote in it as one: `'it''s'` is `it's` to
     Spark, two strings that are put together to the parser."""

@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import pairwise
 from operator import or_
-from typing import Final
 
-import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from matcher.model.errors import InputCode, SqlInputError
 from matcher.model.expr import Col
@@ -26,12 +23,12 @@ from matcher.model.message import Number, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
 from matcher.render.select import quote
-from matcher.sql.comments import Unclosed, steps_in, without_comments
+from matcher.sql.comments import steps_in
 from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.one_query import parse_one_query
-from matcher.sql.parse import next_argument
+from matcher.sql.other_readings import read_otherwise, why_not_inlined
 from matcher.sql.schema import Schema, Table, View
 from matcher.sql.select import SelectReader, is_plain, why_not_plain
 from matcher.sql.split import Split, split_select
@@ -43,7 +40,6 @@ __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 HINT = "NO_RELATIONAL_CACHE"
 USE_HINT = "RELATIONAL_CACHE"
 STEPS_HINT = "RELATIONAL_CACHE_STEPS"
-_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 @dataclass(eq=False, slots=True)
@@ -149,7 +145,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     document = Document(text, root)
     builder = _Builder(schema, settings or TextSettings(), document, schema.current)
     built = builder.query(root, {}, None, "query")
-    reasons = [*_whole_text_reasons(text, root)]
+    reasons = [*_hint_reasons(root), *read_otherwise(text, builder.settings)]
     if not built.blocks and not reasons:
         reasons.append(
             not_taken(ReasonCode.UNSUPPORTED_OPERATOR, "the query {why}", why=Word(built.why))
@@ -157,7 +153,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     return TextQuery(document, built.blocks, tuple(reasons))
 
 
-def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
+def _hint_reasons(root: exp.Expr) -> Iterator[Reason]:
     hints = (h for h in root.find_all(exp.Hint))
     if any(e.name.upper() == HINT for h in hints for e in h.expressions):
         yield Reason(
@@ -166,112 +162,6 @@ def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
             "remove the hint",
             hint=Word(HINT),
         )
-    if "${" in text:
-        yield Reason(
-            ReasonCode.UNSUPPORTED_EXPRESSION,
-            "${…}: Spark would put a setting there",
-            "write the setting's value",
-        )
-    if _computed_unit(text):
-        yield not_taken(
-            ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit"
-        )
-    if _is_collated(text):
-        yield not_taken(
-            ReasonCode.UNSUPPORTED_EXPRESSION, "COLLATE, of which the text says too little"
-        )
-    if _has_path(text):
-        yield not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, "a path into a VARIANT")
-    if not _comments_agree(text):
-        yield Reason(
-            ReasonCode.UNSUPPORTED_EXPRESSION,
-            "a comment that Spark may read otherwise",
-            "take it out",
-        )
-    if "\\" in text and not _escapes_agree(text):
-        yield Reason(
-            ReasonCode.UNSUPPORTED_EXPRESSION,
-            "an escape in a string that Spark may read otherwise",
-            "write the character itself",
-        )
-
-
-def _computed_unit(text: str) -> bool:
-    """True if the unit of some trunc or date_trunc is not a string as written: the parser makes a
-    unit of the name of a column, too."""
-    if "trunc" not in text.lower():
-        return False
-    tokens = sqlglot.tokenize(text, read="spark")
-    for start, token in enumerate(tokens[:-2]):
-        name = token.text.lower()
-        if name in ("trunc", "date_trunc") and tokens[start + 1].token_type == TokenType.L_PAREN:
-            unit = start + 2 if name == "date_trunc" else next_argument(tokens, start + 2)
-            if unit >= len(tokens) or tokens[unit].token_type != TokenType.STRING:
-                return True
-    return False
-
-
-def _is_collated(text: str) -> bool:
-    """True if some expression is given a collation: the parser leaves it out of a type."""
-    if "collat" not in text.lower():
-        return False
-    return any(t.text.lower() in ("collate", "collation") for t in sqlglot.tokenize(text, "spark"))
-
-
-def _has_path(text: str) -> bool:
-    """True if something is taken out of a VARIANT by `column:path`, which the parser may read as
-    an alias."""
-    if ":" not in text:
-        return False
-    tokens = sqlglot.tokenize(text, read="spark")
-    return any(
-        after.token_type == TokenType.COLON and before.token_type in _BEFORE_A_PATH
-        for before, after in pairwise(tokens)
-    )
-
-
-_BEFORE_A_PATH: Final = frozenset(
-    {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET}
-)
-
-
-def _comments_agree(text: str) -> bool:
-    """True if the parser takes those parts of a text for comments that Spark does."""
-    if not any(mark in text for mark in ("--", "/*", "{#")):
-        return True
-    try:
-        plain = without_comments(text)
-    except Unclosed:
-        return False
-    as_read = [(t.token_type, t.text, t.start, t.end) for t in sqlglot.tokenize(text, read="spark")]
-    without = sqlglot.tokenize(plain, read="spark")
-    ends = (0, *(t.end + 1 for t in without))
-    starts = (*(t.start for t in without), len(plain))
-    return as_read == [(t.token_type, t.text, t.start, t.end) for t in without] and all(
-        plain[end:start].strip() == "" for end, start in zip(ends, starts, strict=True)
-    )
-
-
-def _escapes_agree(text: str) -> bool:
-    """True if the parser reads each quoted string with a backslash as Spark does."""
-    for token in sqlglot.tokenize(text, read="spark"):
-        raw = text[token.start : token.end + 1]
-        if token.token_type != TokenType.STRING or "\\" not in raw:
-            continue
-        body, value, i = raw[1:-1], "", 0
-        while i < len(body):
-            if body[i] != "\\" or i + 1 == len(body):
-                value += body[i]
-                i += 1
-                continue
-            mark = body[i + 1]
-            if mark in "uU0123456789" or mark in "%_":
-                return False
-            value += _ESCAPES.get(mark, mark)
-            i += 2
-        if value != token.text:
-            return False
-    return True
 
 
 @dataclass(slots=True)
@@ -356,12 +246,9 @@ class _Builder:
     def _inline(self, view: View, reference: exp.Table) -> Built:
         if view.key in self.views:
             raise SqlInputError(InputCode.VIEW_CYCLE, f"view {view.name} reads itself")
-        if _computed_unit(view.text):
-            return Built(None, None, "truncates to a computed unit")
-        if _is_collated(view.text):
-            return Built(None, None, "gives a collation to a string")
-        if _has_path(view.text):
-            return Built(None, None, "takes a path into a VARIANT")
+        why = why_not_inlined(view.text, self.settings)
+        if why is not None:
+            return Built(None, None, why)
         document = Document(view.text, parse_one_query(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from cachemgr.jvm.jar import jar_for, minor_of
+from cachemgr.jvm.jar import jar_for
+from cachemgr.sparks import minor_of
 from tests import spark_start
 from tests.processes import SMALL_SPARK, Started, free_port, until
 

@@ -14,10 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
+from cachemgr.sparks import MINORS, minor_of
 from tests.gate import changes, covered, ledger
 from tests.gate.choose import Item, Known, Tier, chosen
 from tests.gate.history import History
@@ -317,6 +319,8 @@ class _Controller:
     def write_ledger(self) -> None:
         """Note the shards that have passed whole."""
         same = self._progress.commit and self._progress.commit == self._history.head()
+        if minor_of(version("pyspark")) != MINORS[-1]:  # what passes there is another thing
+            return
         if not same or not self._asks_for_all() or not self._history.is_clean():
             return
         today = datetime.now(UTC).date()

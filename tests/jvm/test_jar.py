@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from cachemgr.cli import main
 from cachemgr.errors import ErrorCode
 from cachemgr.jvm import loader
-from cachemgr.jvm.jar import BUILD, DELTA, MINORS, build_of, decode_build, jar_for, minor_of
+from cachemgr.jvm.jar import BUILD, build_of, decode_build, jar_for
+from cachemgr.sparks import DELTA, MINORS, minor_of
 from tests import jar
 from tests.javac import compiler
 from tests.processes import ROOT, SMALL_SPARK

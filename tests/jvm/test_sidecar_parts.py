@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.recognise import EXPRESSION, looks_like_ours
-from cachemgr.jvm.jar import jar_for, minor_of
+from cachemgr.jvm.jar import jar_for
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark import hook
+from cachemgr.sparks import minor_of
 from tests.ddl.test_ddl_recognise import NOT_OURS, OURS
 
 pytestmark = pytest.mark.spark

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cachemgr.cli.jar import jar as jar_command
-from cachemgr.jvm.jar import minor_of
 from cachemgr.spark import configure, delta_jars
 from cachemgr.spark.configure import configure_builder
+from cachemgr.sparks import minor_of
 
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from cachemgr.cache_spec import RefreshPolicy, trigger_of
+from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.sparks import SPARK, minor_of
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.process import Process
 from cachemgr.worker.schedule import Watch, ask_for_due
@@ -306,3 +308,45 @@ def test_stopping_hands_over_what_does_not_finish(star, refresher):
     states = [r.state for r in star.store.refreshes.of(cache.id)]
     assert sorted(states) == [RunState.PUBLISHED, RunState.SUPERSEDED]
     assert rows_of(star.spark.read.format("delta").load(cache.location))
+
+
+def test_what_this_spark_cannot_build_is_left_to_another(star, refresher, monkeypatch):
+    cache = made(star, "EVERY", seconds=3600)
+    read_by_another = replace(cache, context={**cache.context, SPARK: "4.9"})
+    monkeypatch.setattr(type(star.store.caches), "get", lambda self, cache_id: read_by_another)
+
+    def lacking(*args):
+        raise DefinitionError("UNRESOLVED_ROUTINE", "cannot resolve routine `of_a_later_minor`")
+
+    monkeypatch.setattr("cachemgr.spark.refresher.replan_anywhere", lacking)
+    star.store.queue.request(cache.id, why="asked", requested_by="ann")
+    worker = Worker(star.store, refresher, holder="w1", lease_seconds=LEASE)
+    assert worker.take() == 1
+    until = time.monotonic() + 60
+    while worker.running and time.monotonic() < until:
+        time.sleep(0.05)
+    (waiting,) = star.store.queue.waiting()
+    for said in ("w1", "Spark 4.9", "of_a_later_minor", "waits for a worker of Spark 4.9"):
+        assert said in waiting.why
+    assert star.store.schedules.of(cache.id).failures == 0
+    assert worker.take() == 0, "it is left to others for a while"
+    monkeypatch.undo()
+    assert work(star, refresher, holder="w2") == 1
+    states = [r.state for r in star.store.refreshes.of(cache.id)]
+    assert sorted(states) == [RunState.PUBLISHED, RunState.SUPERSEDED]
+    worker.stop(10)
+
+
+def test_what_its_own_spark_cannot_read_has_failed(star, refresher, monkeypatch):
+    cache = made(star)
+
+    def lacking(*args):
+        raise DefinitionError("UNRESOLVED_ROUTINE", "cannot resolve routine `gone`")
+
+    monkeypatch.setattr("cachemgr.spark.refresher.replan_anywhere", lacking)
+    now_read = replace(cache, context={**cache.context, SPARK: minor_of(star.spark.version)})
+    monkeypatch.setattr(type(star.store.caches), "get", lambda self, cache_id: now_read)
+    star.store.queue.request(cache.id, why="asked", requested_by="ann")
+    assert work(star, refresher) == 1
+    (run,) = star.store.refreshes.of(cache.id)
+    assert run.state is RunState.FAILED and star.store.queue.waiting() == ()

@@ -68,7 +68,8 @@ def leaks(told: str) -> set[str]:
     """The sentinels in a text, in any form in which a number is written."""
     forms = {VALUE: (VALUE,), QUOTED: (QUOTED,)}
     for number in (ROWS, APPENDED):
-        forms[str(number)] = (str(number), f"{number:,}", f"{number:_}", f"{number:.3e}"[:5])
+        exponents = f"{number:.9e}".partition("e")[0], f"{number:.3e}".partition("+")[0]
+        forms[str(number)] = (str(number), f"{number:,}", f"{number:_}", *exponents)
     return {name for name, spelled in forms.items() if any(form in told for form in spelled)}
 
 

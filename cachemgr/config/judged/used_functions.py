@@ -28,14 +28,19 @@ def used_functions(block: Block, plan: CachePlan) -> frozenset[str]:
         block: The block.
         plan: The cache.
     """
-    expressions = (*block.expressions(), *_expressions(plan))
+    expressions = (*block.expressions(), *expressions_of(plan))
     found = frozenset(_names(expressions))
     if found & _ANY or any("." in name for name in found):
         return found | _all_functions()
     return found
 
 
-def _expressions(plan: CachePlan) -> Iterator[Expr]:
+def expressions_of(plan: CachePlan) -> Iterator[Expr]:
+    """All that is computed of base rows for a cache.
+
+    Args:
+        plan: The cache.
+    """
     yield from plan.predicates
     yield from (column.expr for column in (*(plan.keys or ()), *plan.columns))
     yield from (measure.agg for measure in plan.measures)

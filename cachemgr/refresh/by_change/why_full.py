@@ -22,6 +22,7 @@ class FullCode(StrEnum):
     NEVER_REFRESHED = "NEVER_REFRESHED"
     DEFINITION_CHANGED = "DEFINITION_CHANGED"
     CACHE_DAMAGED = "CACHE_DAMAGED"
+    OTHER_SPARK = "OTHER_SPARK"
     OTHER_TABLES = "OTHER_TABLES"
     SEVERAL_TABLES = "SEVERAL_TABLES"
     TOP_K = "TOP_K"
@@ -47,6 +48,7 @@ CURES: Final = {
     FullCode.NEVER_REFRESHED: "",
     FullCode.DEFINITION_CHANGED: "",
     FullCode.CACHE_DAMAGED: "keep others out of the cache's folder",
+    FullCode.OTHER_SPARK: "have workers of one minor of Spark alone",
     FullCode.OTHER_TABLES: "",
     FullCode.SEVERAL_TABLES: "refresh after each load, so that one table has changed at a time",
     FullCode.TOP_K: "leave ORDER BY … LIMIT out of the definition",

@@ -36,6 +36,7 @@ class Published:
     spec: str
     tables: tuple[SnapshotTableRecord, ...]
     stored: Stored | None = None
+    sparks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class RefreshRequest:
         has_failed: The last refresh added a delta, and failed.
         refused: Why this run gave up to add a delta; None if it did not.
         past: The cache's last refreshes that computed something, newest first.
+        spark: The minor of Spark that would compute; None where that does not matter.
     """
 
     cache: str
@@ -91,6 +93,7 @@ class RefreshRequest:
     has_failed: bool = False
     refused: WhyFull | None = None
     past: tuple[PastRun, ...] = ()
+    spark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
@@ -10,6 +12,7 @@ from cachemgr.refresh.by_change.incremental import Delta, find_delta
 from cachemgr.refresh.by_change.why_full import FullCode, WhyFull
 from cachemgr.refresh.planning.plan import Published, RefreshRequest
 from cachemgr.refresh.replaced import replaced_tables
+from cachemgr.serving.other_spark import unlike
 from matcher.model.message import NOTHING, Message, Number, TableName, Word, joined, literal
 
 
@@ -57,12 +60,43 @@ def why_stale(request: RefreshRequest) -> Message | None:
 
 
 def _why_other_plan(published: Published, request: RefreshRequest) -> Message:
-    """What changed of the definition or its tables."""
+    """What changed of the definition or its tables; or that nobody can tell, since another Spark
+    has read the definition."""
+    if _of_another_spark(published, request):
+        return _computed_by(published, request)
     other = Message("the definition, its views, the settings or the layout changed")
     replaced = replaced_tables(published.tables, request.tables)
     if replaced is None:
         return other
     return replaced.told if replaced.explains_all else joined((replaced.told, other))
+
+
+def _of_another_spark(published: Published, request: RefreshRequest) -> bool:
+    """Whether none of the published rows are of the minor of Spark that would compute."""
+    return request.spark is not None and request.spark not in published.sparks
+
+
+def _computed_by(published: Published, request: RefreshRequest) -> Message:
+    return Message(
+        "the published rows were computed by Spark {then}, and this is Spark {now}",
+        then=Word(" and ".join(sorted(published.sparks))),
+        now=Word(str(request.spark)),
+    )
+
+
+def _why_not_beside(published: Published, request: RefreshRequest) -> WhyFull | None:
+    """Why what this Spark computes must not stand beside the published rows, if so."""
+    if request.spark is None or published.sparks <= {request.spark}:
+        return None
+    part = unlike(request.plan)
+    if part is None:
+        return None
+    detail = Message(
+        "{other}, which may compute {part} otherwise",
+        other=_computed_by(published, request),
+        part=Word(part),
+    )
+    return WhyFull(FullCode.OTHER_SPARK, detail)
 
 
 def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None) -> Message | None:
@@ -110,16 +144,14 @@ def delta_since(request: RefreshRequest, moved: Message) -> Delta | WhyFull:
         return WhyFull(FullCode.CACHE_DAMAGED, literal(request.damage))
     if published.spec != request.spec or published.stored is None:
         return WhyFull(_other_plan(published, request), moved)
+    other = _why_not_beside(published, request)
+    if other is not None:
+        return other
     then = {t.location: t for t in published.tables}
     tables = {t.location: t for t in request.tables}
-    if then.keys() != tables.keys():
-        return WhyFull(FullCode.OTHER_TABLES, moved)
-    for place, table in tables.items():
-        if then[place].table_id != table.table_id:
-            return WhyFull(FullCode.TABLE_RECREATED, moved)
-        same = then[place].version == table.version and then[place].state.is_same(table.state)
-        if not same and place not in request.changes:
-            return WhyFull(FullCode.HISTORY_REWRITTEN, moved)
+    code = _other_tables(then, tables, request)
+    if code is not None:
+        return WhyFull(code, moved)
     found = find_delta(
         request.plan,
         published.stored,
@@ -146,9 +178,26 @@ def delta_since(request: RefreshRequest, moved: Message) -> Delta | WhyFull:
     return found
 
 
+def _other_tables(
+    then: Mapping[str, SnapshotTableRecord], tables: Mapping[str, TableAt], request: RefreshRequest
+) -> FullCode | None:
+    """The code where the published rows are of other tables, or of another past of one."""
+    if then.keys() != tables.keys():
+        return FullCode.OTHER_TABLES
+    for place, table in tables.items():
+        if then[place].table_id != table.table_id:
+            return FullCode.TABLE_RECREATED
+        same = then[place].version == table.version and then[place].state.is_same(table.state)
+        if not same and place not in request.changes:
+            return FullCode.HISTORY_REWRITTEN
+    return None
+
+
 def _other_plan(published: Published, request: RefreshRequest) -> FullCode:
     """The code where the published rows are of another plan."""
     if published.spec == request.spec:
         return FullCode.DEFINITION_CHANGED  # another version of this program stored it
+    if _of_another_spark(published, request):
+        return FullCode.OTHER_SPARK  # which may read the same definition otherwise
     replaced = replaced_tables(published.tables, request.tables)
     return FullCode.DEFINITION_CHANGED if replaced is None else replaced.code

@@ -37,11 +37,13 @@ _MIN_SCALE: Final = 6
 @dataclass(frozen=True, slots=True)
 class TextSettings:
     """The session settings that change what a text means. `utc` is True when the session's time
-    zone is stated as UTC."""
+    zone is stated as UTC, `doubled_quotes` when the Spark that runs the text is known to read
+    `'it''s'` as `it's`, as all do from 4.1 on; 4.0 reads `its`."""
 
     ansi: bool = True
     decimal_precision_loss: bool = True
     utc: bool = False
+    doubled_quotes: bool = False
 
 
 def type_of(node: exp.DataType) -> str:
