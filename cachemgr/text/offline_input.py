@@ -43,10 +43,6 @@ FIXED: Final = {
 }
 
 
-# The minor that reads 'it''s' as its.
-_LOSES_QUOTES: Final = "4.0"
-
-
 @dataclass(frozen=True, slots=True)
 class Conf:
     """The session settings in the forms that the parts need."""
@@ -85,9 +81,9 @@ def read_conf(values: Mapping[str, str]) -> Conf:
     own = Settings.from_mapping(values)
     spark = spark_settings(values)
     utc = fixed_offset(spark.time_zone) == 0
-    text = TextSettings(
-        spark.ansi, spark.decimal_precision_loss, utc, own.spark_minor not in (None, _LOSES_QUOTES)
-    )
+    major, _, minor = (own.spark_minor or "").partition(".")
+    version = (int(major), int(minor)) if minor else None
+    text = TextSettings(spark.ansi, spark.decimal_precision_loss, utc, version)
     return Conf(text, match_options(values, own, only_declared=True), own.enabled)
 
 

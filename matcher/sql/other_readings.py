@@ -29,7 +29,7 @@ def read_otherwise(text: str, settings: TextSettings) -> Iterator[Reason]:
         text: The query.
         settings: What it is read under.
     """
-    if not settings.doubled_quotes and has_doubled_quote(text):
+    if not settings.is_since(4, 1) and has_doubled_quote(text):
         yield _DOUBLED_QUOTE
     if "${" in text:
         yield Reason(
@@ -146,7 +146,7 @@ def why_not_inlined(text: str, settings: TextSettings) -> str | None:
         text: The view's query.
         settings: What it is read under.
     """
-    if not settings.doubled_quotes and has_doubled_quote(text):
+    if not settings.is_since(4, 1) and has_doubled_quote(text):
         return "has a doubled quote in a string, which Spark 4.0 leaves out"
     if _computed_unit(text):
         return "truncates to a computed unit"

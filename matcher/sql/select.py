@@ -238,6 +238,12 @@ class SelectReader:
             return
         self.keys, self.sets = read_groups(group, self._key)
         if self.sets == ((),) and not self.keys:
+            if not self.settings.is_since(4, 2):
+                raise unsupported(
+                    ReasonCode.UNSUPPORTED_OPERATOR,
+                    "GROUPING SETS (()) alone, which over no rows has one row since Spark 4.2, and "
+                    "none before: say which Spark runs it by spark.cachemgr.sparkVersion",
+                )
             self.sets = None  # to Spark that is an aggregation without keys, which has one row
         if self.sets is None:
             # constants do not group; without any other key they still make it a GROUP BY

@@ -96,7 +96,7 @@ def test_a_question_waits_for_a_thread_that_is_free(spark: SparkSession) -> None
 
 
 def test_a_question_that_no_thread_took_up_is_no_failure(spark: SparkSession) -> None:
-    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None)
+    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None, 0)
     python = _Python()
     timed_out, not_asked = _passed_by(spark)
     with _one_thread(spark) as threads, ThreadPoolExecutor(1) as queries:

@@ -37,13 +37,17 @@ _MIN_SCALE: Final = 6
 @dataclass(frozen=True, slots=True)
 class TextSettings:
     """The session settings that change what a text means. `utc` is True when the session's time
-    zone is stated as UTC, `doubled_quotes` when the Spark that runs the text is known to read
-    `'it''s'` as `it's`, as all do from 4.1 on; 4.0 reads `its`."""
+    zone is stated as UTC; `spark` is the minor of the Spark that will run the text, None where
+    nobody says."""
 
     ansi: bool = True
     decimal_precision_loss: bool = True
     utc: bool = False
-    doubled_quotes: bool = False
+    spark: tuple[int, int] | None = None
+
+    def is_since(self, major: int, minor: int) -> bool:
+        """Whether the text is known to be run by this minor of Spark or a later one."""
+        return self.spark is not None and self.spark >= (major, minor)
 
 
 def type_of(node: exp.DataType) -> str:
