@@ -31,6 +31,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.metastore.registry_records import RegistryEntry
+from cachemgr.sparks import SPARKS
 from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
 from matcher.model.message import Text, mapped
@@ -100,7 +101,7 @@ def _encode_snapshot(published: SnapshotRecord) -> dict[str, Any]:
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a refresh found that hits ask for. Who is told of a cache may not have read its tables,
     so no value of theirs is among it."""
-    found = {k: facts[k] for k in ("base_rows", "base_bytes") if k in facts}
+    found = {k: facts[k] for k in ("base_rows", "base_bytes", SPARKS) if k in facts}
     rounded = rounded_bounds(facts)
     return found | {BOUNDS: rounded} if rounded else found
 

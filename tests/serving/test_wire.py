@@ -59,3 +59,18 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
     unplanned = replace(entry, published=SnapshotRecord(replace(run, plan=None), ()))
     other = replace(unplanned, cache=replace(cache, plan=plan))
     assert serve(other, (), frozenset()).plan.bounds == (), "their relations are those of no plan"
+
+
+@pytest.mark.parametrize("sparks", [["4.0"], ["4.1", "4.2"], None])
+def test_who_computed_a_cache_reaches_sessions(sparks: list[str] | None) -> None:
+    """Of what an earlier release wrote down nobody says so: it worked with 4.2 alone."""
+    facts = {"base_rows": 9} | ({} if sparks is None else {"sparks": sparks})
+    run = RefreshRunRecord(
+        "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
+        plan=PLAN,
+    )  # fmt: skip
+    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
+    entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
+    sent = json.loads(json.dumps(encode_entry(entry, "ann")))
+    for known in (entry, decode_entry(sent, "ann")):
+        assert serve(known, (), frozenset()).sparks == frozenset(sparks or {"4.2"})
