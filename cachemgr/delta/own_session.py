@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.config.judged.judge import SQL, holds_code, judge
 from cachemgr.config.judged.kinds import Kind
 from cachemgr.config.judged.others import HADOOP_PREFIX
-from cachemgr.config.judged.values import as_read, default_in_spark
+from cachemgr.config.judged.values import as_read, default_in_spark, is_of_spark
 from cachemgr.config.result_settings import (
     FILE_SETTINGS,
     MEANT_UNSET,
@@ -120,6 +120,7 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     """
     with unnoticed():
         session = spark.newSession()
+    _refuse_lacking(session, result_settings(settings))
     # a new one may not have Delta's yet, and its ANSI setting is what the environment says
     settings = {**SET_BY_DELTA, **MEANT_UNSET, **result_settings(settings)}
     # A new session has what the application was started with, under which the cache may not have
@@ -156,6 +157,22 @@ def refuse_readers_filter(session: SparkSession) -> None:
             f"this application was started with {found}, by which rows are left out of all that it "
             "reads: start Spark without it",
         )
+
+
+def _refuse_lacking(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Refuse a setting that this minor of Spark does not have: it would take any value, and do
+    nothing."""
+    conf = class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$")
+    known = getattr(conf, "MODULE$")
+    for key, value in settings.items():
+        of_another = key.startswith(SQL) and is_of_spark(key)
+        if of_another and as_read(key, value) != default_in_spark(key):
+            if known.getConfigEntry(key) is None:
+                raise RefreshError(
+                    ErrorCode.SETTING_NOT_AVAILABLE,
+                    f"the cache was created under {key} = {value}, which Spark {session.version} "
+                    "does not have: have a later Spark refresh it, or create the cache again",
+                )
 
 
 def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> None:

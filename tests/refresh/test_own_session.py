@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.own_session import own_session, refuse_readers_filter
 from cachemgr.errors import RefreshError
+from cachemgr.sparks import minor_of
 
 ANSI = "spark.sql.ansi.enabled"
 
@@ -90,3 +91,26 @@ def test_how_the_work_is_done_is_the_applications_to_say(spark):
         assert own_session(spark, {}).conf.get(key) == "7b"
     finally:
         context_conf.remove(key)
+
+
+@pytest.mark.spark
+def test_a_setting_of_a_later_minor_is_not_taken_for_one_that_works(spark, monkeypatch):
+    """Spark takes a value for any key; one that it does not have does nothing."""
+    key = "spark.sql.of.a.later.minor"
+    assert own_session(spark, {key: "true"}).conf.get(key) == "true", "a plug-in's, for all we know"
+    monkeypatch.setattr("cachemgr.delta.own_session.is_of_spark", lambda key: True)
+    with pytest.raises(RefreshError, match=f"{key} = true, which Spark {spark.version} does not"):
+        own_session(spark, {key: "true"})
+    assert own_session(spark, {ANSI: "false"}).conf.get(ANSI) == "false"
+
+
+@pytest.mark.spark
+def test_settings_of_this_minor_alone(spark):
+    key = "spark.sql.analyzer.lowerEmptyGroupingSetToGlobalAggregate.enabled"
+    usual = own_session(spark, {key: "true"})
+    assert usual.conf.get(key) == "true"
+    if minor_of(spark.version) in ("4.0", "4.1"):
+        with pytest.raises(RefreshError, match="have a later Spark refresh it"):
+            own_session(spark, {key: "false"})
+    else:
+        assert own_session(spark, {key: "false"}).conf.get(key) == "false"

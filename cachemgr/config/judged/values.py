@@ -48,6 +48,15 @@ def default_in_spark(key: str) -> str | None:
     return _DEFAULTS.get(key)
 
 
+def is_of_spark(key: str) -> bool:
+    """Whether the newest Spark that is served has such a setting, and it may change rows.
+
+    Args:
+        key: The setting.
+    """
+    return key in _DEFAULTS
+
+
 def falls_back_to(default: str | None) -> str | None:
     """The setting whose value stands for one that is not set, if Spark's default says so.
 
