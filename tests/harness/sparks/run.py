@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from cachemgr.config.result_settings import changes_results
 from tests.harness.sparks.cases import AGGREGATES, EDGES, SCALARS, TAME
 
 ANSWERS: Final = Path(__file__).with_name("answers.txt")
+DEFAULTS: Final = ANSWERS.with_name("defaults.json")
 SESSIONS: Final = {"ansi": "true", "plain": "false"}
 
 
@@ -62,6 +64,39 @@ def answers(spark: Any) -> dict[str, str]:
     return found
 
 
+def defaults(spark: Any) -> dict[str, str]:
+    """The defaults of the settings of this Spark that may change rows."""
+    kind = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.internal.SQLConf$")
+    entries = kind.getField("MODULE$").get(None).getConfigEntries().iterator()
+    found = {}
+    while entries.hasNext():
+        entry = entries.next()
+        if changes_results(entry.key()):
+            found[entry.key()] = entry.defaultValueString()
+    return dict(sorted(found.items()))
+
+
+def stored_defaults() -> dict[str, dict[str, str]]:
+    """By setting the defaults by minor, of those minors that have it."""
+    found: dict[str, dict[str, str]] = json.loads(DEFAULTS.read_text("utf-8"))
+    return found
+
+
+def write_defaults(by_minor: Mapping[str, Mapping[str, str]]) -> None:
+    """Write down the settings whose defaults differ, or that some minor does not have."""
+    keys = sorted({key for told in by_minor.values() for key in told})
+    found = {
+        key: {minor: told[key] for minor, told in sorted(by_minor.items()) if key in told}
+        for key in keys
+    }
+    differing = {
+        key: told
+        for key, told in found.items()
+        if len(told) < len(by_minor) or len(set(told.values())) > 1
+    }
+    DEFAULTS.write_text(json.dumps(differing, indent=1) + "\n", "utf-8")
+
+
 def stored() -> dict[str, dict[str, str]]:
     """By case the answers by minor, as they were written down."""
     lines = ANSWERS.read_text("utf-8").splitlines()
@@ -93,6 +128,7 @@ def main() -> None:
     """Write down, or print the answers as JSON."""
     if sys.argv[1:2] == ["--write"]:
         told = [json.loads(Path(name).read_text("utf-8")) for name in sys.argv[2:]]
+        write_defaults({each["minor"]: each["defaults"] for each in told})
         for case in write({each["minor"]: each["answers"] for each in told}):
             print(f"differs: {case}")
         return
@@ -102,8 +138,9 @@ def main() -> None:
     from tests.spark_session import spark_session
 
     with spark_session() as spark:
-        found = answers(spark)
-    print(json.dumps({"minor": minor_of(pyspark.__version__), "answers": found}))
+        found, set_ = answers(spark), defaults(spark)
+    minor = minor_of(pyspark.__version__)
+    print(json.dumps({"minor": minor, "answers": found, "defaults": set_}))
 
 
 if __name__ == "__main__":

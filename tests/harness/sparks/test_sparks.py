@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.serving.other_spark import ALIKE
-from cachemgr.sparks import MINORS
-from tests.harness.sparks.run import SESSIONS, answers, cases, stored
+from cachemgr.sparks import MINORS, minor_of
+from tests.harness.sparks.run import SESSIONS, answers, cases, defaults, stored, stored_defaults
 
 # What one minor may bring: the library that knows letters, the format of a sketch, names of days.
 BROUGHT = frozenset(
@@ -46,11 +46,29 @@ def test_what_a_minor_brings_is_not_said_to_be_alike() -> None:
     assert not ALIKE & BROUGHT
 
 
+def test_no_default_that_may_change_a_row_of_a_cache_differs() -> None:
+    """A cache keeps what was set, and means the default of whoever refreshes it by the rest."""
+    several = {key for key, told in stored_defaults().items() if len(set(told.values())) > 1}
+    assert several == {
+        # what no cache stores, or is not matched
+        "spark.sql.analyzer.singlePassResolver.relationBridging.enabled",
+        "spark.sql.geospatial.enabled",
+        "spark.sql.scripting.enabled",
+        "spark.sql.variant.allowReadingShredded",
+        "spark.sql.variant.pushVariantIntoScan",
+    }
+
+
+@pytest.mark.spark
+def test_the_defaults_of_this_spark_are_still_those(spark) -> None:
+    minor, here = minor_of(spark.version), defaults(spark)
+    known = stored_defaults()
+    assert {k: v.get(minor) for k, v in known.items()} == {k: here.get(k) for k in known}
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_this_spark_still_answers_so(spark) -> None:
-    from cachemgr.sparks import minor_of
-
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     minor, known = minor_of(spark.version), stored()
