@@ -23,8 +23,8 @@ ALIKE: Final = frozenset(
     "power year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
     "last_day unix_date datediff date_add date_sub add_months months_between next_day trunc "
     "date_trunc length reverse concat substring left right replace trim ltrim rtrim lpad rpad "
-    "repeat instr translate ascii substring_index startswith endswith contains like md5 crc32 "
-    "cast count sum avg min max min_by max_by try_sum try_avg bit_and bit_or bit_xor "
+    "repeat instr locate translate ascii substring_index startswith endswith contains like md5 "
+    "crc32 cast count sum avg min max min_by max_by try_sum try_avg bit_and bit_or bit_xor "
     "stddev_samp stddev_pop var_samp var_pop covar_samp covar_pop corr skewness kurtosis "
     "collect_set percentile first last".split()
 )

@@ -92,7 +92,7 @@ SCALARS: Final[dict[str, tuple[str, ...]]] = {
     "length": ("length(s)", "length(x)", "char_length(u)"), "reverse": ("reverse(s)", "reverse(arr)"), "concat": ("concat(s, u)", "s || '-' || u", "concat(x, x)"),
     "substring": ("substring(s, 2, 2)", "substr(s, -2)", "substring(s, j, i)", "substring(x, 1, 1)"), "left": ("left(s, 2)",), "right": ("right(s, 2)",),
     "replace": ("replace(s, 'b', 'zz')", "replace(s, u, '-')"), "lpad": ("lpad(s, 5, 'xy')",), "rpad": ("rpad(s, 5, 'xy')",), "repeat": ("repeat(s, 2)", "repeat(u, t)"),
-    "instr": ("instr(s, u)", "locate(u, s)"), "translate": ("translate(s, 'abc', 'xy')",), "initcap": ("initcap(s)",), "ascii": ("ascii(s)",), "substring_index": ("substring_index(s, 'b', 1)",),
+    "instr": ("instr(s, u)",), "locate": ("locate(u, s)",), "translate": ("translate(s, 'abc', 'xy')",), "initcap": ("initcap(s)",), "ascii": ("ascii(s)",), "substring_index": ("substring_index(s, 'b', 1)",),
     "startswith": ("startswith(s, u)", "s LIKE 'a%'"), "endswith": ("endswith(s, u)", "s LIKE '%c'"), "contains": ("contains(s, u)", "s LIKE '%b%'"),
     "like": ("s LIKE 'a_c'", "s LIKE '%a%b%'", "s LIKE 'a\\\\%b%'"), "rlike": ("s RLIKE '^[a-z]+$'",), "md5": ("md5(s)", "md5(x)"), "crc32": ("crc32(s)",), "hash": ("hash(s, i)", "hash(d, n, day)"), "xxhash64": ("xxhash64(s, i)",),
     "cast": (
