@@ -355,6 +355,9 @@ class PredicateContext:
 
     def _connected(self) -> dict[Col, list[Expr]]:
         """The ORs of each connected component of columns; a fact connects those it names."""
+        ors = [residual for residual in self.residuals if len(disjuncts(residual)) > 1]
+        if not ors:  # as of most queries: no fact is looked through
+            return {}
         top: dict[Col, Col] = {}
 
         def find(column: Col) -> Col:
@@ -368,8 +371,8 @@ class PredicateContext:
                 top.setdefault(column, column)
                 top[find(column)] = find(fact[0])
         groups: dict[Col, list[Expr]] = {}
-        for residual in self.residuals:
-            if len(disjuncts(residual)) > 1 and named[residual]:
+        for residual in ors:
+            if named[residual]:
                 groups.setdefault(find(named[residual][0]), []).append(residual)
         return {column: groups[t] for column in top if (t := find(column)) in groups}
 
