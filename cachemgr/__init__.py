@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         would_answer,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Explanation",
