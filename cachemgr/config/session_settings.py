@@ -171,7 +171,7 @@ SETTINGS: tuple[Setting, ...] = (
         "location",
         "text",
         "relational-caches",
-        "startup",
+        "runtime",
         "Root folder of the caches' Delta tables.",
     ),
     _setting(
@@ -303,7 +303,7 @@ SETTINGS: tuple[Setting, ...] = (
         "drop_grace_seconds",
         "duration",
         "24h",
-        "startup",
+        "runtime",
         "How long the files of a dropped or replaced cache stay for queries already planned.",
     ),
     _setting(
