@@ -21,6 +21,7 @@ def session(spark):
         yield found
 
 
+@pytest.mark.long
 def test_a_setting_that_changes_rows_is_seen(session):
     usual = answers(session)
     for key, value in (
