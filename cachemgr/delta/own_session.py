@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -120,9 +120,10 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     """
     with unnoticed():
         session = spark.newSession()
-    _refuse_lacking(session, result_settings(settings))
+    settings = result_settings(settings)
+    _refuse_lacking(session, settings)
     # a new one may not have Delta's yet, and its ANSI setting is what the environment says
-    settings = {**SET_BY_DELTA, **MEANT_UNSET, **result_settings(settings)}
+    settings = {**SET_BY_DELTA, **MEANT_UNSET, **settings}
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
@@ -162,17 +163,19 @@ def refuse_readers_filter(session: SparkSession) -> None:
 def _refuse_lacking(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Refuse a setting that this minor of Spark does not have: it would take any value, and do
     nothing."""
-    conf = class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$")
-    known = getattr(conf, "MODULE$")
     for key, value in settings.items():
-        of_another = key.startswith(SQL) and is_of_spark(key)
-        if of_another and as_read(key, value) != default_in_spark(key):
-            if known.getConfigEntry(key) is None:
-                raise RefreshError(
-                    ErrorCode.SETTING_NOT_AVAILABLE,
-                    f"the cache was created under {key} = {value}, which Spark {session.version} "
-                    "does not have: have a later Spark refresh it, or create the cache again",
-                )
+        matters = key.startswith(SQL) and as_read(key, value) != default_in_spark(key)
+        if matters and is_of_spark(key) and _sql_conf(session).getConfigEntry(key) is None:
+            raise RefreshError(
+                ErrorCode.SETTING_NOT_AVAILABLE,
+                f"the cache was created under {key} = {value}, which Spark {session.version} "
+                "does not have: have a later Spark refresh it, or create the cache again",
+            )
+
+
+def _sql_conf(session: SparkSession) -> Any:
+    """What Spark knows of its settings."""
+    return getattr(class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$"), "MODULE$")
 
 
 def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> None:
@@ -186,8 +189,7 @@ def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> 
 def _is_static(session: SparkSession, key: str) -> bool:
     """Whether a setting is the same in all sessions of the application; those that Spark does not
     know are not."""
-    conf = class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$")
-    return bool(getattr(conf, "MODULE$").isStaticConfigKey(key))
+    return bool(_sql_conf(session).isStaticConfigKey(key))
 
 
 def _is_reset(key: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -35,6 +36,11 @@ def test_the_jar_is_of_these_sources(minor: str) -> None:
     with zipfile.ZipFile(jar_for(minor)) as files:
         made = {Path(name).stem for name in files.namelist()}
     assert names >= {door.rpartition(".")[2] for door in loader.DOORS} and names <= made
+
+
+def test_make_knows_the_same_minors() -> None:
+    made = dict(re.findall(r"^(NEWEST|OLDER) := (.*)$", (ROOT / "Makefile").read_text(), re.M))
+    assert (*made["OLDER"].split(), made["NEWEST"]) == MINORS
 
 
 def test_each_shim_is_there_once_for_each_minor() -> None:

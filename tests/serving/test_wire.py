@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,16 @@ from matcher.model.codec import encode_plan
 from matcher.model.ir import CachePlan, Relation
 
 PLAN = encode_plan(CachePlan("c", (), (), None))
+
+
+def published(facts: Mapping[str, Any], plan: Mapping[str, Any] = PLAN) -> RegistryEntry:
+    """A cache that was refreshed once."""
+    run = RefreshRunRecord(
+        "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
+        plan=plan,
+    )  # fmt: skip
+    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
+    return RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
 
 
 @pytest.mark.parametrize("value", ["true", "false", None])
@@ -40,12 +52,7 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
         "bounds": [[0, "X", -3, 777_000_777], [1, "y", 5, 5], [2, "X", -900_000_900, 1]],
     }
     plan = encode_plan(CachePlan("c", relations, (), None))
-    run = RefreshRunRecord(
-        "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
-        plan=plan,
-    )  # fmt: skip
-    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
-    entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
+    entry = published(facts, plan)
     assert dict(serve(entry, (), frozenset()).plan.bounds) == {
         ("file:/t", "x"): (-900_000_900, 777_000_777),
         ("file:/u", "y"): (5, 5),
@@ -56,8 +63,10 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
         ("file:/t", "x"): (-(2**30), 2**30),
         ("file:/u", "y"): (-8, 8),
     }
-    unplanned = replace(entry, published=SnapshotRecord(replace(run, plan=None), ()))
-    other = replace(unplanned, cache=replace(cache, plan=plan))
+    assert entry.published is not None
+    run = replace(entry.published.run, plan=None)
+    unplanned = replace(entry, published=SnapshotRecord(run, ()))
+    other = replace(unplanned, cache=replace(entry.cache, plan=plan))
     assert serve(other, (), frozenset()).plan.bounds == (), "their relations are those of no plan"
 
 
@@ -65,12 +74,7 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
 def test_who_computed_a_cache_reaches_sessions(sparks: list[str] | None) -> None:
     """Of what an earlier release wrote down nobody says so: it worked with 4.2 alone."""
     facts = {"base_rows": 9} | ({} if sparks is None else {"sparks": sparks})
-    run = RefreshRunRecord(
-        "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
-        plan=PLAN,
-    )  # fmt: skip
-    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
-    entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
+    entry = published(facts)
     sent = json.loads(json.dumps(encode_entry(entry, "ann")))
     for known in (entry, decode_entry(sent, "ann")):
         assert serve(known, (), frozenset()).sparks == frozenset(sparks or {"4.2"})
