@@ -9,29 +9,13 @@ from importlib.metadata import version
 import pytest
 
 from cachemgr.sparks import minor_of
+from tests.e2e.test_newer_syntax import CUBE, METRICS
 from tests.worlds.lab_star import same
 
 pytestmark = pytest.mark.spark
 
 HERE = minor_of(version("pyspark"))
-CUBE = "r AS SELECT region, cust, COUNT(*) AS n, SUM(amt) AS s, MAX(amt) AS m FROM sales GROUP BY region, cust"
-METRICS = """
-version: "0.1"
-source: {schema}.sales
-filter: cust > 0
-dimensions:
-  - name: area
-    expr: region
-  - name: customer
-    expr: cust
-measures:
-  - name: total
-    expr: SUM(amt)
-  - name: orders
-    expr: COUNT(*)
-  - name: each
-    expr: SUM(amt) / COUNT(*)
-"""
+RATIO = "  - name: each\n    expr: SUM(amt) / COUNT(*)\n"
 # Once for all: what the queries below read besides the star.
 MADE = {
     "4.0": (
@@ -40,7 +24,7 @@ MADE = {
         "CREATE TABLE docs (id INT, v VARIANT) USING delta",
         """INSERT INTO docs SELECT id, parse_json(j) FROM VALUES (1, '{"a": 1, "b": "x"}'), (2, '{"a": 2}'), (3, '{"a": 1}') t(id, j)""",
     ),
-    "4.2": ("CREATE VIEW metrics WITH METRICS LANGUAGE YAML AS $$" + METRICS + "$$",),
+    "4.2": ("CREATE VIEW metrics WITH METRICS LANGUAGE YAML AS $$" + METRICS + RATIO + "$$",),
 }
 # The minor that has it first, whether a cache answers it, and the query.
 QUERIES = [

@@ -34,15 +34,16 @@ _VALUES: Final = {
     "arr": ("ARRAY<INT>", "array(1, 2, NULL), array(5), array(3), NULL, array(), array(2, 1, 2), array(NULL)"),
     "st": ("STRUCT<a: INT, b: STRING>", "named_struct('a', 1, 'b', 'x'), named_struct('a', NULL, 'b', 'y'), NULL, named_struct('a', 2, 'b', NULL)"),
 }  # fmt: skip
+
+
+def _column(name: str, kind: str, values: str) -> str:
+    listed = f"CAST(array({values}) AS ARRAY<{kind}>)"
+    return f"element_at({listed}, CAST(id % size({listed}) AS INT) + 1) AS {name}"
+
+
 EDGES: Final = (
     "CREATE OR REPLACE TEMPORARY VIEW edges AS SELECT CAST(id AS INT) AS id, "
-    + ", ".join(
-        f"element_at(array({', '.join(f'CAST({v} AS {kind})' for v in values.split(', '))}), "
-        f"CAST(id % {len(values.split(', '))} AS INT) + 1) AS {name}"
-        if "(" not in values or kind.startswith(("FLOAT", "DOUBLE"))
-        else f"element_at(CAST(array({values}) AS ARRAY<{kind}>), CAST(id % size(array({values})) AS INT) + 1) AS {name}"
-        for name, (kind, values) in _VALUES.items()
-    )
+    + ", ".join(_column(name, *each) for name, each in _VALUES.items())
     + f" FROM range(0, {ROWS}, 1, 2)"
 )
 
@@ -51,8 +52,14 @@ _NUMBERS: Final = "t sh i l f d n w"
 _EXACT: Final = "t sh i l n w"
 _ALL: Final = "b t sh i l f d n w s x day ts ntz"
 _ORDERED: Final = {
-    **{op: f"{{0}} {sql} {{1}}" for op, sql in (("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("nseq", "<=>"))},
-}  # fmt: skip
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "nseq": "<=>",
+}
 _PAIRS: Final = (("i", "j"), ("t", "sh"), ("l", "i"), ("d", "f"), ("n", "w"), ("i", "n"), ("d", "n"), ("s", "u"), ("day", "ts"), ("ts", "ntz"), ("s", "i"), ("b", "b"), ("x", "x"), ("f", "i"))  # fmt: skip
 _ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _DATE_PARTS: Final = "year quarter month day dayofweek weekday dayofyear weekofyear"
@@ -64,7 +71,7 @@ def _of(sql: str, columns: str) -> tuple[str, ...]:
 
 
 SCALARS: Final[dict[str, tuple[str, ...]]] = {
-    **{op: tuple(sql.format(*pair) for pair in _PAIRS) for op, sql in _ORDERED.items()},
+    **{op: tuple(f"{a} {sign} {b}" for a, b in _PAIRS) for op, sign in _ORDERED.items()},
     **{
         op: tuple(f"{a} {sign} {b}" for a, b in (("i", "j"), ("t", "sh"), ("l", "i"), ("d", "f"), ("n", "w"), ("i", "n"), ("d", "n"), ("f", "i"), ("n", "n"), ("w", "w"), ("w", "n")))
         for op, sign in _ARITHMETIC.items()
