@@ -239,16 +239,20 @@ class SelectReader:
         self.keys, self.sets = read_groups(group, self._key)
         if self.sets == ((),) and not self.keys:
             if not self.settings.is_since(4, 2):
-                raise unsupported(
-                    ReasonCode.UNSUPPORTED_OPERATOR,
-                    "GROUPING SETS (()) alone, which over no rows has one row since Spark 4.2, and "
-                    "none before: say which Spark runs it by spark.cachemgr.sparkVersion",
-                )
+                raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, self._set_without_keys())
             self.sets = None  # to Spark that is an aggregation without keys, which has one row
         if self.sets is None:
             # constants do not group; without any other key they still make it a GROUP BY
             real = tuple(k for k in self.keys if not isinstance(k, Lit))
             self.keys = real or self.keys[:1]
+
+    def _set_without_keys(self) -> str:
+        if self.settings.spark is not None:
+            return "GROUPING SETS (()) alone, which over no rows has no row before Spark 4.2"
+        return (
+            "GROUPING SETS (()) alone, which over no rows has one row since Spark 4.2, and none "
+            "before: say which Spark runs it by spark.cachemgr.sparkVersion"
+        )
 
     def _key(self, node: exp.Expr) -> Expr:
         if isinstance(node, exp.Paren):
