@@ -29,7 +29,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long smoke dist proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -40,7 +40,8 @@ help:
 	@echo "make test-left   those that cover a change, and make test had no time for"
 	@echo "make test-long   all tests, or SHARD=k/24 of them; what passed at this commit is not run again"
 	@echo "make smoke   text cases, each door and way of refresh: enough for another Spark (SPARK=4.1)"
-	@echo "make dist    a wheel in dist/, of a tree whose tests have passed"
+	@echo "make dist    a release in dist/ (wheel, sdist, jars, bill of materials), of a tree whose tests have passed"
+	@echo "make installed   the release in empty environments: each Spark, each extra alone"
 	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
 	@echo "make jar     the Java classes anew, after a change in cachemgr/jvm/java; needs a JDK"
 	@echo "make sparks  what each minor of Spark makes of each expression, and where they differ"
@@ -102,9 +103,12 @@ test-long: $(PREPARED)
 smoke: $(PREPARED)
 	$(VENV)/bin/python -m pytest -q $(SHARED) $(ARGS) @tests/smoke.txt
 
-dist: $(STAMP)
-	$(VENV)/bin/python -m tests.gate.ledger
-	$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+dist: .venv/.setup-done
+	.venv/bin/python -m tests.gate.ledger
+	.venv/bin/python -m tests.release dist
+
+installed: .venv/.spark-prepared
+	.venv/bin/python -m pytest -q -n $(PROCESSES) --dist loadgroup tests/installed $(ARGS)
 
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)

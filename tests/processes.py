@@ -166,6 +166,7 @@ class Replica:
         settings: `CACHEMGR_*` environment, without the port.
         token: What its client sends.
         command: `serve` or `worker`, with flags.
+        program: What the command is one of.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Replica:
     settings: Mapping[str, str]
     token: str = ""
     command: tuple[str, ...] = ("serve",)
+    program: tuple[str, ...] = CACHEMGR
     port: int = field(default_factory=free_port)
     running: Started | None = None
 
@@ -192,7 +194,7 @@ class Replica:
     def start(self) -> Replica:
         """Start its process, again after a kill."""
         self.running = Started.run(
-            [*CACHEMGR, *self.command],
+            [*self.program, *self.command],
             self.folder / f"{self.name}.log",
             self.folder,
             {**self.settings, "CACHEMGR_PORT": str(self.port)},

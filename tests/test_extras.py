@@ -19,66 +19,9 @@ from packaging.utils import canonicalize_name
 from cachemgr.cli import main
 from cachemgr.extras import EXTRAS as MODULES
 from cachemgr.installation import install_command, install_words
+from tests.commands import BASE, CONNECTED, FILES, HERE, NEEDING, OFFLINE, WORDS, names_of
 from tests.installation import EXTRAS, PROJECT, Done, installed_by, modules_of, run_with
 
-# The words of each command, where it needs some; those that read a file read one of `folder`.
-CONNECTED = {
-    "explain": "'SELECT 1'",
-    "export": "",
-    "diff": "-f definitions.yaml",
-    "apply": "-f definitions.yaml --yes",
-    "cache list": "",
-    "cache show": "c",
-    "cache create": "'CREATE RELATIONAL CACHE c AS SELECT 1'",
-    "cache refresh": "c --wait",
-    "cache cancel": "0123",
-    "cache history": "c",
-    "cache why": "c",
-    "cache why-full": "c",
-    "cache enable": "c",
-    "cache disable": "c",
-    "cache pause": "c",
-    "cache resume": "c",
-    "cache drop": "c --yes",
-    "cache grants": "c",
-    "cache grant": "c ann",
-    "cache revoke": "c ann",
-    "join list": "",
-    "join create": "'CREATE RECORD PRESERVING JOIN j'",
-    "join validate": "j",
-    "join drop": "j --yes",
-    "table list": "",
-    "table restrict": "t",
-    "table unrestrict": "t",
-}
-NEEDING = {
-    "demo": ("spark",),
-    "sidecar": ("spark",),
-    "sql": ("spark",),
-    "serve": ("server", "spark"),
-    "worker": ("server", "spark"),
-}
-# In this order, of which the first makes the metastore: what each says.
-BASE = {
-    "db upgrade": "metastore is at",
-    "db current": "this program needs",
-    "db check": "metastore is as described",
-    "db records": "the records are as this metastore says",
-    "db rebuild": "[NOTHING_TO_REBUILD]",
-    "token create": "token",
-    "token list": "ann",
-    "token revoke": "[TOKEN_NOT_FOUND]",
-    "doctor": "schema version",
-    "jar": "relational-cache-",
-}
-WORDS = {
-    "token create": ["ann"],
-    "token revoke": ["no-such"],
-    "doctor": ["--no-spark"],
-    "jar": ["--spark", "4.1"],
-}
-# What commands of `CONNECTED` need without a service.
-HERE = ("server", "spark")
 CACHE = {
     "namespace": "default", "name": "by_day", "status": {"combined": "OK"}, "refreshMode": "AUTO",
     "trigger": {"kind": "ON_DEMAND"}, "freshness": "STRICT", "maxStalenessSeconds": None,
@@ -88,15 +31,8 @@ CACHE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    files = {
-        "s.sql": "CREATE TABLE t (region STRING, amount DECIMAL(10, 2));",
-        "c.sql": "CREATE RELATIONAL CACHE by_region AS SELECT region, SUM(amount) AS amount "
-        "FROM t GROUP BY region;",
-        "q.sql": "SELECT SUM(amount) AS amount FROM t",
-        "definitions.yaml": "version: 1\ncaches: []\njoins: []\n",
-    }
     found = tmp_path_factory.mktemp("extras")
-    for name, text in files.items():
+    for name, text in FILES.items():
         (found / name).write_text(text)
     return found
 
@@ -128,17 +64,9 @@ def service() -> Iterator[str]:
         server.shutdown()
 
 
-def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    if not hasattr(command, "commands"):
-        yield " ".join(path)
-        return
-    for name, inner in command.commands.items():
-        yield from _commands(inner, (*path, name))
-
-
 def test_each_command_is_here() -> None:
     here = [*CONNECTED, *NEEDING, *BASE]
-    assert sorted(here) == sorted(_commands(typer.main.get_command(main)))
+    assert sorted(here) == sorted(names_of(typer.main.get_command(main)))
 
 
 def test_the_extras_of_the_program_are_those_of_pyproject() -> None:
@@ -198,7 +126,7 @@ def lacking(request: pytest.FixtureRequest, folder: Path, service: str) -> Lacki
             commands[name] = [name]
     commands |= {
         "help": ["--help"],
-        "offline": ["explain", *shlex.split("--schema s.sql --caches c.sql --query q.sql")],
+        "offline": ["explain", *OFFLINE],
         "on PostgreSQL": ["db", "current", "--metastore", "postgresql://ann:secret@127.0.0.1:9/x"],
         "import": "import cachemgr, matcher.sql.reader, scheduler.triggers",
         "enable": "import cachemgr; cachemgr.enable",

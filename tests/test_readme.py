@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT, SMALL_JVM, Started
-
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# what a small machine of tests needs, said where Spark's users say it
-_DEFAULTS = {
-    "spark.driver.memory": "700m",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
-    "spark.ui.enabled": "false",
-}
-
-
-def _blocks(kind: str) -> list[str]:
-    found = _BLOCK.findall((ROOT / "README.md").read_text())
-    return [text for language, text in found if language == kind]
+from tests.readme import follow
 
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """All that the commands wrote."""
-    folder, conf = tmp_path_factory.mktemp("user"), tmp_path_factory.mktemp("conf")
-    lines = "".join(f"{key} {value}\n" for key, value in _DEFAULTS.items())
-    (conf / "spark-defaults.conf").write_text(lines)
-    for text in _blocks("python"):
-        (folder / text.split(maxsplit=2)[1]).write_text(text)
-    setup, *commands = _blocks("sh")
-    assert "make setup" in setup  # which made the environment that this test runs in
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    script = "\n".join(["unset ${!CACHEMGR_@}", *commands])
-    running = Started.run(
-        ["bash", "-euc", script],
-        tmp_path_factory.mktemp("log") / "log",
-        folder,
-        {"PATH": path, "SPARK_CONF_DIR": str(conf), "COLUMNS": "200"},
-    )
-    try:
-        assert running.process.wait(900) == 0, running.text()
-    finally:
-        running.kill()
-    return running.text()
+    return follow(Path(sys.executable).parent, tmp_path_factory.mktemp("user"))
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

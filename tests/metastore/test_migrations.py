@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,6 +17,7 @@ from cachemgr.metastore.database import make_engine
 from cachemgr.metastore.database import metastore_url as parse_url
 from cachemgr.metastore.models import VERSION_TABLE, Base
 from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
+from tests.processes import ROOT
 
 
 def tables_of(url: str) -> set[str]:
@@ -140,6 +144,36 @@ def test_a_failed_migration_leaves_nothing(empty_metastore_url, monkeypatch):
     with pytest.raises(RuntimeError):
         migrate.upgrade(empty_metastore_url)
     assert tables_of(empty_metastore_url) == set()
+
+
+_KILLED = """
+import os, signal, sys
+from alembic import op
+from cachemgr.metastore import migrate
+
+real, calls = op.batch_alter_table, []
+
+def dies(*words, **options):
+    calls.append(words)
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*words, **options)
+
+op.batch_alter_table = dies
+migrate.upgrade(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("change", [1, 4])
+def test_an_upgrade_that_was_killed_half_way_is_done_again(empty_metastore_url, change):
+    migrate.upgrade(empty_metastore_url, "0001")
+    before = contents(empty_metastore_url)
+    command = [sys.executable, "-c", _KILLED, empty_metastore_url, str(change)]
+    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
+    assert migrate.current(empty_metastore_url) == "0001"
+    assert contents(empty_metastore_url) == before
+    assert migrate.upgrade(empty_metastore_url) == migrate.expected()
+    migrate.check(empty_metastore_url)
 
 
 def test_unknown_revision_to_go_to(empty_metastore_url):

@@ -1,6 +1,7 @@
 """Small worlds as earlier releases left them: a metastore of each revision, with the tables and the
-caches that it tells of, made by the code of a commit at which that revision was the newest; and one
-with all stored forms, `9e095e5`, made by that commit's. `make_upgraded.py` makes them.
+caches that it tells of, made by the code of a commit at which that revision was the newest; the
+same by the commits of `RELEASES`; and one with all stored forms, `9e095e5`, made by that commit's.
+`make_upgraded.py` makes them.
 
 `upgrades/….zip` holds `metastore.sql`, which is the SQLite dump, `files/`, the folders beside it,
 and `times.json`: when each file was written, which Delta takes for the time of a commit. `@ROOT@`
@@ -26,6 +27,8 @@ from matcher.model.codec import decode_plan
 
 _FOLDER: Final = Path(__file__).parent / "upgrades"
 REVISIONS: Final = tuple(sorted(path.stem for path in _FOLDER.glob("0*.zip")))
+# What was in use, and the revision that it had.
+RELEASES: Final = {"72b7acd": "0011", "966cf99": "0011"}
 ALL_FORMS: Final = "9e095e5"
 
 
@@ -33,7 +36,7 @@ def make(name: str, root: Path, user: str) -> str:
     """Make a world.
 
     Args:
-        name: Its metastore's revision, or `ALL_FORMS`.
+        name: Its metastore's revision, one of `RELEASES`, or `ALL_FORMS`.
         root: The folder; `tables` and `caches` are made in it.
         user: Who runs Spark.
 
