@@ -453,6 +453,7 @@ def test_killed_inside_the_write(star: Star, sales) -> None:
         one.check_as_full()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_killed_two_hundred_times_inside_the_write(star: Star, sales) -> None:
     """Fifty processes with four writes each, killed at random moments of these. KILLS takes another
