@@ -24,13 +24,14 @@ def blocks(kind: str) -> list[str]:
     return [text for language, text in found if language == kind]
 
 
-def defaults(folder: Path) -> dict[str, str]:
+def defaults(folder: Path, **more: str) -> dict[str, str]:
     """An environment in which Spark finds what a small machine of tests needs.
 
     Args:
         folder: Where Spark's configuration may be written.
+        more: More settings of Spark.
     """
-    lines = "".join(f"{key} {value}\n" for key, value in _DEFAULTS.items())
+    lines = "".join(f"{key} {value}\n" for key, value in {**_DEFAULTS, **more}.items())
     (folder / "spark-defaults.conf").write_text(lines)
     return {"SPARK_CONF_DIR": str(folder)}
 

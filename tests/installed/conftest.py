@@ -12,6 +12,16 @@ import pytest
 from tests.processes import ROOT
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests in one environment run in one process, which installs it once."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            of = getattr(item, "callspec", None)
+            name = f"{item.path.stem} {sorted(of.params.items()) if of else ''}"
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """What `make dist` makes of it."""

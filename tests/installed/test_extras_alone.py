@@ -20,13 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 _NONE = ""
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(extra, marks=pytest.mark.xdist_group(extra or "base"))
-        for extra in (_NONE, *MODULES)
-    ],
-)
+@pytest.fixture(scope="module", params=(_NONE, *MODULES))
 def extra(request: pytest.FixtureRequest) -> str:
     """The one that is installed."""
     found: str = request.param
@@ -87,7 +81,7 @@ def test_help_and_version(installed: Installed, folder: Path) -> None:
     assert PROJECT["version"] in installed.run("cachemgr", "--version", folder=folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def postgres() -> Iterator[str]:
     with postgres_server() as url:
         yield url
