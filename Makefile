@@ -108,7 +108,7 @@ dist: .venv/.setup-done
 	.venv/bin/python -m tests.release dist
 
 installed: .venv/.spark-prepared
-	.venv/bin/python -m pytest -q -n $(PROCESSES) --dist loadgroup tests/installed $(ARGS)
+	.venv/bin/python -m pytest -q -n $(PROCESSES) tests/installed $(ARGS)
 
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)

@@ -1,39 +1,44 @@
-"""The release of this tree, built once for all processes of a run."""
+"""The release of this tree, and environments with it, each made once for all processes of a run."""
 
 from __future__ import annotations
 
 import fcntl
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.installed.environments import Installed, install
 from tests.processes import ROOT
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests in one environment run in one process, which installs it once."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            of = getattr(item, "callspec", None)
-            name = f"{item.path.stem} {sorted(of.params.items()) if of else ''}"
-            item.add_marker(pytest.mark.xdist_group(name))
+Shared = Callable[[str, Callable[[Path], None]], Path]
 
 
 @pytest.fixture(scope="session")
-def release(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def release(shared: Shared) -> Path:
     """What `make dist` makes of it."""
+    return shared("release", build)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Shared:
+    """A folder that the first process which wants it makes."""
     base = tmp_path_factory.getbasetemp()
     if worker_id != "master":
         base = base.parent  # which all processes have
-    folder = base / "release"
-    with (base / "release.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            build(folder)
-    return folder
+
+    def once(name: str, make: Callable[[Path], None]) -> Path:
+        done = base / f"{name}.made"
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                make(base / name)
+                done.touch()
+        return base / name
+
+    return once
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +53,15 @@ def build(folder: Path) -> None:
     command = [sys.executable, "-m", "tests.release", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def environment(shared: Shared, wheel: Path) -> Callable[..., Installed]:
+    """An environment with these extras, and the Spark of this version if they bring one."""
+
+    def of(*extras: str, spark: str = "") -> Installed:
+        name = "-".join(["with", *extras, spark])
+        folder = shared(name, lambda new: install(wheel, new, *extras, spark=spark))
+        return Installed(folder, spark)
+
+    return of

@@ -71,7 +71,7 @@ class Installed:
         return done.stdout + done.stderr
 
 
-def install(wheel: Path, folder: Path, *extras: str, spark: str = "") -> Installed:
+def install(wheel: Path, folder: Path, *extras: str, spark: str = "") -> None:
     """A new environment with the wheel and what it needs.
 
     Args:
@@ -80,13 +80,12 @@ def install(wheel: Path, folder: Path, *extras: str, spark: str = "") -> Install
         extras: Those to install.
         spark: A version; empty if the extras bring none.
     """
-    venv.create(folder / "env", with_pip=False, symlinks=True)
+    venv.create(folder, with_pip=False, symlinks=True)
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     pins = [pin for pin in pins if not re.match("pyspark==", pin)]
     constraints = folder / "constraints.txt"
     constraints.write_text("\n".join([*pins, f"pyspark=={spark}" if spark else "", ""]))
     wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    python = str(folder / "env" / "bin" / "python")
+    python = str(folder / "bin" / "python")
     command = [*_PIP, "--python", python, "install", "-c", str(constraints), wanted]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return Installed(folder / "env", spark)

@@ -4,7 +4,7 @@ extra it needs."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from cachemgr.extras import EXTRAS as MODULES
 from tests.commands import BASE, CONNECTED, FILES, HERE, NEEDING, OFFLINE, WORDS
 from tests.installation import PROJECT
-from tests.installed.environments import SPARKS, Installed, install
+from tests.installed.environments import SPARKS, Installed
 from tests.processes import postgres_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -28,10 +28,9 @@ def extra(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(extra: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(extra: str, environment: Callable[..., Installed]) -> Installed:
     extras = (extra,) if extra else ()
-    spark = SPARKS["4.1"] if extra == "spark" else ""
-    return install(wheel, tmp_path_factory.mktemp("alone"), *extras, spark=spark)
+    return environment(*extras, spark=SPARKS["4.1"] if extra == "spark" else "")
 
 
 @pytest.fixture

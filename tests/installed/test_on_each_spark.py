@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.installation import PROJECT
-from tests.installed.environments import SPARKS, Installed, install
+from tests.installed.environments import SPARKS, Installed
 from tests.processes import SMALL_JVM, Replica, postgres_server, replicas, until
 from tests.readme import defaults, follow
 from tests.worlds import upgraded
@@ -36,9 +36,8 @@ def minor(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(minor: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp(f"spark-{minor}")
-    return install(wheel, folder, "all", spark=SPARKS[minor])
+def installed(minor: str, environment: Callable[..., Installed]) -> Installed:
+    return environment("all", spark=SPARKS[minor])
 
 
 def test_it_is_what_the_bill_of_materials_says(installed: Installed, release: Path) -> None:
