@@ -36,17 +36,16 @@ def typed() -> Iterator[str]:
     """Statements as they are typed, each up to its `;`; ends when the person leaves."""
     import readline
 
-    history = _HISTORY.expanduser()
     try:
-        readline.read_history_file(history)
-    except OSError:
-        pass  # the first time there is none
+        readline.read_history_file(_HISTORY.expanduser())
+    except (OSError, RuntimeError):
+        pass  # the first time there is none, and a user without a home has no place for it
     try:
         yield from _typed()
     finally:
         try:
-            readline.write_history_file(history)
-        except OSError as error:
+            readline.write_history_file(_HISTORY.expanduser())
+        except (OSError, RuntimeError) as error:
             say(f"the history is not kept: {error}")
 
 

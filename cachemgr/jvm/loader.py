@@ -6,6 +6,8 @@ those that are used; else a class loader over the jar for this minor of Spark ha
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,8 @@ from cachemgr.jvm.jar import BUILD, build_of, decode_build, jar_for
 from cachemgr.sparks import DELTA, MINORS, minor_of
 
 PACKAGE: Final = "relationalcache"
+_DELTA_LOG: Final = "org/apache/spark/sql/delta/DeltaLog.class"
+_DELTA_JAR: Final = re.compile(r"delta-spark_(\d+\.\d+)_[^/]*$")
 
 # Those that Python calls.
 DOORS: Final = frozenset(
@@ -112,6 +116,9 @@ def _load(jvm: Any) -> dict[str, Any]:
     spark = class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION()
     delta = class_on_path(jvm, "io.delta.package").VERSION()
     refuse_unknown(spark, delta)
+    # a sidecar's PySpark asks a JVM that is there already: another minor of it does, too
+    python = spark if "PYSPARK_GATEWAY_PORT" in os.environ else pyspark.__version__
+    refuse_mixed(spark, python, _jar_of(ours.getResource(_DELTA_LOG)))
     loader = _loader_over_jar(jvm, ours, jar_for(minor_of(spark)))
     _refuse_other_build(jvm, loader, spark)
     # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
@@ -139,6 +146,33 @@ def refuse_unknown(spark: str, delta: str) -> None:
             f"({version('relational-cache')}) is built for Spark {', '.join(MINORS)} with Delta "
             f"{DELTA}: start Spark with one of these, or install the release that is built for "
             "yours",
+        )
+
+
+def refuse_mixed(spark: str, python: str, delta: str) -> None:
+    """Refuse parts that are made for different minors of Spark.
+
+    Args:
+        spark: The version that runs.
+        python: The version of the PySpark that drives it.
+        delta: The path of Delta's jar, which has the minor in its name.
+
+    Raises:
+        HookError: They are mixed.
+    """
+    minor = minor_of(spark)
+    if minor_of(python) != minor:
+        raise HookError(
+            ErrorCode.HOOK_VERSION,
+            f"this is Spark {spark}, driven by PySpark {python}: take away SPARK_HOME, if it is "
+            f"set, or install pyspark {minor}",
+        )
+    made_for = _DELTA_JAR.search(delta)
+    if made_for is not None and made_for[1] != minor:
+        raise HookError(
+            ErrorCode.HOOK_VERSION,
+            f"the Delta on Spark's class path, {delta}, is for Spark {made_for[1]}, and this is "
+            f"Spark {spark}: put io.delta:delta-spark_{minor}_2.13:{DELTA} in its place",
         )
 
 

@@ -35,6 +35,8 @@ def jars_of(coordinates: str) -> str | None:
         says what is wrong.
     """
     record = _record(coordinates)
+    if record is None:
+        return None
     with suppress(OSError):
         known = record.read_text().strip()
         if known and _are_there(known):
@@ -59,8 +61,9 @@ def jars_for_a_server(coordinates: str) -> tuple[Path, ...]:
     Args:
         coordinates: Delta's, for the Spark and the Delta that are meant.
     """
+    record = _record(coordinates)
     with suppress(OSError):
-        jars = _record(coordinates).read_text().strip()
+        jars = record.read_text().strip() if record is not None else ""
         if _are_there(jars):
             paths = (Path(unquote(urlsplit(jar).path)) for jar in jars.split(","))
             return tuple(path for path in paths if path.name.startswith(_NOT_IN_SPARK))
@@ -86,12 +89,14 @@ def delta_coordinates(minor: str) -> str:
     return f"io.delta:delta-spark_{minor}_2.13:{DELTA}"
 
 
-def _record(coordinates: str) -> Path:
-    return _folder() / f"{re.sub('[^A-Za-z0-9.]+', '_', coordinates)}.jars"
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "relational-cache"
+def _record(coordinates: str) -> Path | None:
+    """Where it is written down; nowhere for a user without a home, as some containers have them."""
+    name = f"{re.sub('[^A-Za-z0-9.]+', '_', coordinates)}.jars"
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    except RuntimeError:
+        return None
+    return home / "relational-cache" / name
 
 
 def _are_there(jars: str) -> bool:

@@ -23,6 +23,8 @@ from cachemgr.errors import (
     RefreshError,
     StatementError,
 )
+from cachemgr.metastore.records import ColumnRecord
+from cachemgr.spark.definitions import analysis
 from cachemgr.spark.spark_errors import code_and_line
 from tests.worlds.lab_star import JOIN, make_lab
 
@@ -150,6 +152,22 @@ REFUSED = {
         "follows its base tables",
     ),
     "rows of its own": ("SELECT id, COUNT(*) AS n FROM range(3) GROUP BY id", "RELATION", "Range"),
+    "a type that Delta has not": (
+        "SELECT id, CAST(amt AS INTERVAL DAY) AS x FROM sales", "EXPRESSION_NOT_SUPPORTED",
+        "x is of type interval day",
+    ),
+    "a type that Delta has not, inside of a key": (
+        "SELECT array(CAST(region AS STRING COLLATE UNICODE_CI)) AS r, COUNT(*) AS n FROM sales "
+        "GROUP BY array(CAST(region AS STRING COLLATE UNICODE_CI))",
+        "EXPRESSION_NOT_SUPPORTED",
+        "",
+    ),
+    "a collation": (
+        "SELECT CAST(region AS STRING COLLATE UNICODE_CI) AS r, COUNT(*) AS n FROM sales "
+        "GROUP BY CAST(region AS STRING COLLATE UNICODE_CI)",
+        "EXPRESSION_NOT_SUPPORTED",
+        "r is of type string collate UNICODE_CI",
+    ),
     "nothing": ("SELECT", None, r"SELECT: \S+.* \(line 1, column"),
     "a metadata column": (
         "SELECT _metadata.file_name AS f, COUNT(*) AS n FROM sales GROUP BY 1", "METADATA_COLUMN",
@@ -171,6 +189,46 @@ def test_a_definition_that_cannot_be_cached(shared, case):
         shared.sql(f"CREATE RELATIONAL CACHE bad AS {select}")
     assert code is None or caught.value.code == code
     assert shared.sql("SHOW RELATIONAL CACHES") == []
+
+
+def test_a_table_of_another_catalog(shared):
+    """One that Spark reads by JDBC."""
+    shared.spark._jvm.java.lang.System.setProperty("derby.stream.error.file", "/dev/null")
+    for key, value in {
+        "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        ".url": "jdbc:derby:memory:bad;create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }.items():
+        shared.spark.conf.set(f"spark.sql.catalog.derby{key}", value)
+    shared.spark.sql("CREATE TABLE derby.APP.T (A INT)")
+    with pytest.raises(DefinitionError, match="another catalog .* is not a Delta table") as caught:
+        shared.sql(
+            "CREATE RELATIONAL CACHE bad AS SELECT A, COUNT(*) AS n FROM derby.APP.T GROUP BY A"
+        )
+    assert caught.value.code == "NOT_A_DELTA_TABLE"
+    assert shared.sql("SHOW RELATIONAL CACHES") == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "refused"),
+    [
+        ("time(6)", True),
+        ("array<time(3)>", True),
+        ("interval", True),
+        ("map<string,interval day to second>", True),
+        ("struct<a:string collate UTF8_LCASE>", True),
+        ("struct<interval:int,time:int>", False),
+        ("timestamp", False),
+        ("struct<overtime:decimal(2)>", False),
+    ],
+)
+def test_the_types_that_delta_has_not(type_, refused):
+    column = ColumnRecord("x", type_, True)
+    if refused:
+        with pytest.raises(DefinitionError, match="Delta tables cannot have"):
+            analysis._check_types("c", [column])
+    else:
+        analysis._check_types("c", [column])
 
 
 def test_a_variable_of_the_session_is_refused(shared):

@@ -153,6 +153,29 @@ def test_each_patch_of_a_minor_is_served(spark: str) -> None:
     loader.refuse_unknown(spark, f"{DELTA}-vendor")
 
 
+@pytest.mark.parametrize(
+    ("spark", "python", "delta", "said"),
+    [
+        ("4.2.0", "4.1.4", "/x/delta-spark_4.2_2.13-4.4.0.jar", "driven by PySpark 4.1.4"),
+        ("4.2.0", "4.2.0", "/x/io.delta_delta-spark_4.0_2.13-4.4.0.jar", "is for Spark 4.0"),
+    ],
+)
+def test_parts_for_different_minors_are_refused(
+    spark: str, python: str, delta: str, said: str
+) -> None:
+    with pytest.raises(loader.HookError, match=re.escape(said)) as caught:
+        loader.refuse_mixed(spark, python, delta)
+    assert caught.value.code == ErrorCode.HOOK_VERSION
+
+
+@pytest.mark.parametrize(
+    "delta",
+    ["/x/delta-spark_4.2_2.13-4.4.0.jar", "/x/vendors-lake.jar", "/delta-spark_4.0_y/z.jar"],
+)
+def test_a_jar_whose_name_tells_no_other_minor_is_taken(delta: str) -> None:
+    loader.refuse_mixed("4.2.0-amzn-1", "4.2.1", delta)
+
+
 PROGRAM = """
 import json, sys
 import cachemgr

@@ -50,6 +50,19 @@ def test_it_is_asked_once_and_again_when_a_jar_is_gone(monkeypatch, tmp_path, ca
     assert delta_jars.jars_of(DELTA) is None and len(asked) == 2
 
 
+def test_where_there_is_no_home_spark_is_left_to_ask(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    asked = maven(monkeypatch, "")
+    assert delta_jars.jars_of(DELTA) is None and asked == []
+    assert delta_jars.jars_for_a_server(DELTA) == ()
+
+
 @pytest.mark.parametrize("output", ["", "jars: \n", "jars: file:///nowhere/x.jar\n"])
 def test_what_cannot_be_fetched_is_not_remembered(monkeypatch, tmp_path, output):
     asked = maven(monkeypatch, output)

@@ -48,6 +48,13 @@ _WHY = {
     "METADATA_COLUMN": "{0} names files that the cache does not have: leave it out",
     "RELATION": "{0} is no Delta table: caches are made of Delta tables",
 }
+# Operators of Spark that read a table which is none of files.
+_OTHER_TABLES = {
+    "HiveTableRelation": "a table of Hive",
+    "DataSourceV2Relation": "a table of another catalog or format",
+}
+# A collation, TIME and intervals, inside of other types as well; a field's name has a colon behind.
+_NOT_IN_DELTA = re.compile(r" collate |(?<![\w`])(time\(\d\)|interval(?=[ ,>]|$))")
 _OPERATOR = ReasonCode.UNSUPPORTED_OPERATOR.value
 _LEAVE_OUT = ": a cache filters, joins and groups: leave that out, and cache the part below it"
 
@@ -103,16 +110,14 @@ def analyse_definition(
     except PySparkException as error:
         raise _not_analysable(error, name, select) from error
     for construct, detail, line, column in captured.problems:
+        if construct == "RELATION" and detail in _OTHER_TABLES:
+            raise _no_delta(name, _OTHER_TABLES[detail], _where(select, line, column))
         text = _WHY.get(construct, "{0} is not supported in a cache definition").format(detail)
         raise DefinitionError(construct, f"cache {name}: {text}{_where(select, line, column)}")
     refuse_by_catalog(f"cache {name}", captured.tables)
     for table in captured.tables:
         if table.kind != "delta":
-            raise DefinitionError(
-                ErrorCode.NOT_A_DELTA_TABLE,
-                f"cache {name}: {table.name} is not a Delta table, so its versions are not known: "
-                "convert it to Delta",
-            )
+            raise _no_delta(name, table.name)
     if not captured.tables:
         raise DefinitionError(
             ErrorCode.NO_TABLE,
@@ -133,7 +138,9 @@ def analyse_definition(
         what = f"{error}{_LEAVE_OUT}" if error.code == _OPERATOR else error
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
-    return Analysis(plan, _columns(captured, plan, bool(reads)), captured.tables, reads)
+    columns = _columns(captured, plan, bool(reads))
+    _check_types(name, columns)
+    return Analysis(plan, columns, captured.tables, reads)
 
 
 def _of(spark: SparkSession, query: str | DataFrame, only: Sequence[str]) -> str | DataFrame:
@@ -189,6 +196,25 @@ def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
                 f"with AS{_where(select, 1, 1)}",
             )
         seen.add(column.lower())
+
+
+def _check_types(name: str, columns: Iterable[ColumnRecord]) -> None:
+    """Refuse a column that no Delta table can have, which the first refresh would fail by."""
+    for column in columns:
+        if _NOT_IN_DELTA.search(column.type):
+            raise DefinitionError(
+                ErrorCode.EXPRESSION_NOT_SUPPORTED,
+                f"cache {name}: output column {column.name} is of type {column.type}, which Delta "
+                "tables cannot have: cast it to another type, or leave it to the queries",
+            )
+
+
+def _no_delta(name: str, table: str, place: str = "") -> DefinitionError:
+    return DefinitionError(
+        ErrorCode.NOT_A_DELTA_TABLE,
+        f"cache {name}: {table} is not a Delta table, so its versions are not known: convert it to "
+        f"Delta{place}",
+    )
 
 
 def _not_analysable(error: PySparkException, name: str, select: SelectText) -> CacheManagerError:
