@@ -47,6 +47,7 @@ def sql(
     asked = execute is None and sys.stdin.isatty()
     with handled():
         require("`cachemgr sql`", "spark")
+        from cachemgr.jvm.runtime import refuse_old
         from cachemgr.spark.host import host_of
         from cachemgr.spark.process.shell import Statements
 
@@ -54,6 +55,7 @@ def sql(
         settings = service_settings(
             metastore_url=metastore, spark_master=spark_master, location=location
         )
+        refuse_old()
         host = host_of(settings)
         try:
             say(STARTING)

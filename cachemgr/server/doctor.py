@@ -6,11 +6,7 @@ What one check finds broken keeps from looking only those that need it.
 from __future__ import annotations
 
 import getpass
-import os
-import re
 import shlex
-import shutil
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +23,7 @@ from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
 from cachemgr.extras import missing
 from cachemgr.installation import NAME, install_words
+from cachemgr.jvm import runtime
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.metastore.file_access import is_alone_in, readers_of
 from cachemgr.metastore.masked import held_secrets
@@ -34,7 +31,6 @@ from cachemgr.printable import plural
 from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.log_stores import ONE_DRIVER, S3, for_one_driver, log_store_key
 
-LEAST_JAVA: Final = 17
 CLOCK_SECONDS: Final = 5.0
 OK, WARNING, FAILED, SKIPPED = "OK", "WARNING", "FAILED", "SKIPPED"
 
@@ -132,17 +128,13 @@ def light_checks(settings: ServiceSettings) -> Iterator[Check]:
 
 def java() -> str:
     """The Java that Spark would take."""
-    home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else shutil.which("java")
-    fix = f"install a JDK {LEAST_JAVA} or 21, and let JAVA_HOME name it"
-    if program is None or not os.access(program, os.X_OK):
-        raise _CheckFailed(f"no Java at {program or 'any place of PATH'}", fix)
-    answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
-    text = answer.stderr or answer.stdout
-    version = re.search(r'version "(\d+)', text)
-    if version is None or int(version[1]) < LEAST_JAVA:
-        raise _CheckFailed(f"{program}: {text.splitlines()[0] if text else 'no answer'}", fix)
-    return f"{program}: {text.splitlines()[0]}"
+    found = runtime.java()
+    problem = found.problem
+    if problem is None and found.major is None:
+        problem = f"{found.program} does not tell its version: {found.told}"
+    if problem is not None:
+        raise _CheckFailed(problem, runtime.FIX)
+    return f"{found.program}: {found.told}"
 
 
 def packages() -> str:

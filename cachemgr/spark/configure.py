@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from cachemgr.config.session_settings import ENABLED, Settings
 from cachemgr.config.settings_told import warn_of_unknown
 from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.jvm import runtime
 from cachemgr.spark.delta_jars import jars_of
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -159,6 +160,8 @@ def _when_built(
     def get_or_create() -> SparkSession:
         options = builder._options
         given = {key: str(value) for key, value in options.items()}
+        if not SparkContext._gateway and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            runtime.refuse_old()
         asked = Settings.from_mapping(given).enabled and ENABLED in given  # before Spark starts
         if packages and options.get(_PACKAGES) == packages and not SparkContext._gateway:
             jars = jars_of(packages)

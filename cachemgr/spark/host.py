@@ -23,6 +23,7 @@ from cachemgr.delta.own_session import session_under
 from cachemgr.delta.places import absolute_location, is_inside, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode, RefreshError
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
+from cachemgr.jvm.runtime import NoJavaError
 from cachemgr.priority import with_priority
 from cachemgr.secrets import masked
 from cachemgr.spark import api
@@ -254,7 +255,7 @@ class SparkHost:
             self._initialise(spark)
             # what follows comes through doors
             spark.conf.set(SUBSTITUTE, "false")
-        except (PySparkException, Py4JError, InitError) as error:
+        except (PySparkException, Py4JError, InitError, NoJavaError) as error:
             self._failed = failed = self._failure(error)
             wait = f"{failed.wait_seconds:.0f} s"
             logger.error("Spark does not start: %s; tried again in %s", failed.cause, wait)
@@ -273,6 +274,8 @@ class SparkHost:
         now = self._clock()
         if isinstance(error, InitError):
             return FailedStart(failures, error.message, error.public, now)
+        if isinstance(error, NoJavaError):
+            return FailedStart(failures, error.message, error.code, now)
         public = _condition(error) or "see there"
         return FailedStart(failures, cause_of(error)[:300], public, now)
 
