@@ -34,9 +34,10 @@ class Tier(IntEnum):
     """Why a test is in a run; the smaller, the earlier."""
 
     FIRST = 0  # it failed last, or is of the oldest shard
-    CHOSEN = 1  # it is quick, or covers a change
-    MORE = 2  # there is time left
-    LEFT = 3  # it covers a change, and there is no time
+    QUICK = 1  # it takes milliseconds
+    CHOSEN = 2  # it covers a change
+    MORE = 3  # there is time left
+    LEFT = 4  # it covers a change, and there is no time
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def chosen(tests: Sequence[Item], known: Known) -> dict[str, Tier]:
         for test in tests
         if test.shard == oldest or test.nodeid in known.failed
     }
-    tiers |= {t.nodeid: Tier.CHOSEN for t in tests if t.quick and t.nodeid not in tiers}
+    tiers |= {t.nodeid: Tier.QUICK for t in tests if t.quick and t.nodeid not in tiers}
     rest = [test for test in tests if test.nodeid not in tiers]
     by_unit = defaultdict(list)
     for test in rest:

@@ -217,7 +217,7 @@ def is_out_of_time(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
     """Leave out a test that need not run, where the time is up."""
     run = item.config.stash.get(_RUN, None)
     tier = run.tiers.get(item.nodeid, Tier.FIRST) if run is not None else Tier.FIRST
-    if run is None or tier is Tier.FIRST or time.time() < run.asked.until:
+    if run is None or tier <= Tier.QUICK or time.time() < run.asked.until:
         return False
     if tier is Tier.CHOSEN:
         run.left_out.append(item.nodeid)

@@ -42,7 +42,7 @@ def tiers(tests: list[Item], what: Known) -> dict[str, str]:
 def test_without_a_change_the_oldest_shard_runs_then_what_is_quick_then_the_rest() -> None:
     tests = [item("a.py::a"), item("b.py::b", 2), item("c.py::c", 3), item("q.py::q", quick=True)]
     found = tiers(tests, NOTHING)
-    assert found == {"c.py::c": "FIRST", "q.py::q": "CHOSEN", "b.py::b": "MORE", "a.py::a": "MORE"}
+    assert found == {"c.py::c": "FIRST", "q.py::q": "QUICK", "b.py::b": "MORE", "a.py::a": "MORE"}
     assert list(found) == ["c.py::c", "q.py::q", "b.py::b", "a.py::a"]
 
 
@@ -145,7 +145,15 @@ def test_a_shard_that_never_passed_is_not_all_changed_and_runs_first_of_the_rest
 
 def test_quick_tests_that_cost_nothing_are_never_left_out() -> None:
     tests = [item(f"q.py::{n}", quick=True) for n in range(10_000)]
-    assert set(chosen(tests, replace(NOTHING, seconds=1)).values()) == {Tier.CHOSEN}
+    assert set(chosen(tests, replace(NOTHING, seconds=1)).values()) == {Tier.QUICK}
+
+
+def test_quick_tests_run_before_slower_ones_which_may_take_longer_than_was_known() -> None:
+    record = {"a.py::a": covers("matcher/x.py:f")}
+    tests = [item("a.py::a"), item("q.py::q", quick=True)]
+    assert list(tiers(tests, known({"matcher/x.py:f"}, record)).items()) == [
+        ("q.py::q", "QUICK"), ("a.py::a", "CHOSEN"),
+    ]  # fmt: skip
 
 
 def test_all_processes_choose_alike() -> None:

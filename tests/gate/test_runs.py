@@ -92,6 +92,7 @@ def project(tmp_path: Path) -> Path:
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("")
     shutil.copytree(ROOT / "tests" / "gate", tmp_path / "tests" / "gate")
+    shutil.copy(ROOT / "cachemgr" / "sparks.py", tmp_path / "cachemgr")  # which the gate imports
     for copied in (tmp_path / "tests" / "gate").glob("test_*.py"):
         copied.unlink()
     (tmp_path / "tests" / "conftest.py").write_text(CONFTEST)
