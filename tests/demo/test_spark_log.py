@@ -18,8 +18,8 @@ from tests.processes import ROOT, SMALL_SPARK
 
 # 13 of them with five sets of parameters each take minutes, and print nothing else
 ONE_QUERY = """
-import cachemgr.demo.run as run
-run.QUERIES = run.QUERIES[:1]
+import cachemgr.demo.ssb_draw as draw
+draw.QUERIES = draw.QUERIES[:1]
 from cachemgr.cli import main
 main()
 """
@@ -70,7 +70,6 @@ def test_a_start_that_fails_says_how_the_log_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.slow
 def test_the_demo_prints_nothing_of_ivy_and_no_warning(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
