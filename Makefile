@@ -108,7 +108,8 @@ dist: .venv/.setup-done
 	.venv/bin/python -m tests.release dist
 
 installed: .venv/.spark-prepared
-	.venv/bin/python -m pytest -q -n $(PROCESSES) tests/installed $(ARGS)
+	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && \
+		.venv/bin/python -m pytest -q -n $(PROCESSES) --basetemp "$$folder/tests" tests/installed $(ARGS)
 
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)

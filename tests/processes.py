@@ -106,14 +106,21 @@ class Started:
 
     @classmethod
     def run(
-        cls, command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str]
+        cls,
+        command: Sequence[str],
+        log: Path,
+        folder: Path,
+        environment: Mapping[str, str],
+        inherited: Mapping[str, str] | None = None,
     ) -> Started:
-        """Start a command; what it writes is appended to `log`."""
+        """Start a command; what it writes is appended to `log`. In place of this process's
+        environment, and of this checkout, it may inherit another one."""
+        if inherited is None:  # this checkout, whatever is installed
+            inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
         with log.open("ab") as out:
             process = subprocess.Popen(
                 list(command),
-                # this checkout, whatever is installed
-                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+                env={**inherited, **environment},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -167,6 +174,7 @@ class Replica:
         token: What its client sends.
         command: `serve` or `worker`, with flags.
         program: What the command is one of.
+        inherited: See `Started.run`.
     """
 
     name: str
@@ -175,6 +183,7 @@ class Replica:
     token: str = ""
     command: tuple[str, ...] = ("serve",)
     program: tuple[str, ...] = CACHEMGR
+    inherited: Mapping[str, str] | None = None
     port: int = field(default_factory=free_port)
     running: Started | None = None
 
@@ -198,6 +207,7 @@ class Replica:
             self.folder / f"{self.name}.log",
             self.folder,
             {**self.settings, "CACHEMGR_PORT": str(self.port)},
+            self.inherited,
         )
         return self
 

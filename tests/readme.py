@@ -11,7 +11,7 @@ from tests.processes import ROOT, SMALL_JVM, Started
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # what a small machine of tests needs, said where Spark's users say it
-_DEFAULTS = {
+DEFAULTS = {
     "spark.driver.memory": "700m",
     "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.ui.enabled": "false",
@@ -31,18 +31,18 @@ def defaults(folder: Path, **more: str) -> dict[str, str]:
         folder: Where Spark's configuration may be written.
         more: More settings of Spark.
     """
-    lines = "".join(f"{key} {value}\n" for key, value in {**_DEFAULTS, **more}.items())
+    lines = "".join(f"{key} {value}\n" for key, value in {**DEFAULTS, **more}.items())
     (folder / "spark-defaults.conf").write_text(lines)
     return {"SPARK_CONF_DIR": str(folder)}
 
 
-def follow(programs: Path, place: Path, environment: Mapping[str, str] | None = None) -> str:
+def follow(programs: Path, place: Path, inherited: Mapping[str, str] | None = None) -> str:
     """Do what README says after the installation.
 
     Args:
         programs: The folder of `python` and `cachemgr`.
         place: An empty folder.
-        environment: More for the commands.
+        inherited: The environment to start from; this process's, if None.
 
     Returns:
         All that the commands wrote.
@@ -63,8 +63,8 @@ def follow(programs: Path, place: Path, environment: Mapping[str, str] | None = 
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "COLUMNS": "200",
             **defaults(conf),
-            **(environment or {}),
         },
+        inherited,
     )
     try:
         assert running.process.wait(900) == 0, running.text()

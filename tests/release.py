@@ -62,14 +62,19 @@ def artifact_of(minor: str) -> str:
 def write_packages(folder: Path) -> None:
     """The sdist, and the wheel that is built from it and from nothing beside it."""
     command = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    # a wheel names the version of what has built it
+    environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-def write_jars(folder: Path) -> list[dict[str, Any]]:
+Component = dict[str, Any]
+
+
+def write_jars(folder: Path) -> list[tuple[Component, Component]]:
     """Each jar with its POM and their checksums.
 
     Returns:
-        Them and what they need, as components of a bill of materials.
+        Each and the Delta that it needs, as components of a bill of materials.
     """
     found = []
     for minor in MINORS:
@@ -86,14 +91,12 @@ def write_jars(folder: Path) -> list[dict[str, Any]]:
             for name in ("sha1", "sha256"):
                 digest = hashlib.new(name, file.read_bytes()).hexdigest()
                 file.with_name(f"{file.name}.{name}").write_text(digest, "ascii")
-        found += [
-            component(GROUP, artifact, VERSION, jar),
-            component("io.delta", f"delta-spark_{minor}_2.13", DELTA),
-        ]
+        delta = component("io.delta", f"delta-spark_{minor}_2.13", DELTA)
+        found.append((component(GROUP, artifact, VERSION, jar), delta))
     return found
 
 
-def component(group: str, name: str, version: str, jar: Path | None = None) -> dict[str, Any]:
+def component(group: str, name: str, version: str, jar: Path | None = None) -> Component:
     """A jar in a bill of materials."""
     purl = f"pkg:maven/{group}/{name}@{version}?type=jar"
     found = {
@@ -106,7 +109,7 @@ def component(group: str, name: str, version: str, jar: Path | None = None) -> d
     return found
 
 
-def write_bill(file: Path, jars: list[dict[str, Any]]) -> None:
+def write_bill(file: Path, jars: list[tuple[Component, Component]]) -> None:
     """The bill of materials: what an installation with all extras consists of, and the jars."""
     command = [
         sys.executable, "-m", "cyclonedx_py", "environment", "--mc-type", "library",
@@ -122,12 +125,15 @@ def write_bill(file: Path, jars: list[dict[str, Any]]) -> None:
     needs = {d["ref"]: reached.intersection(d.get("dependsOn", [])) for d in bill["dependencies"]}
     root = bill["metadata"]["component"]["bom-ref"]
     reached.add(root)
-    ours, deltas = jars[::2], jars[1::2]
-    for jar, delta in zip(ours, deltas, strict=True):
+    for jar, delta in jars:
         needs[root].add(jar["bom-ref"])
         needs |= {jar["bom-ref"]: {delta["bom-ref"]}, delta["bom-ref"]: set()}
         reached |= {jar["bom-ref"], delta["bom-ref"]}
-    bill["components"] = [c for c in [*bill["components"], *jars] if c["bom-ref"] in reached]
+    bill["components"] = [
+        c
+        for c in [*bill["components"], *(c for both in jars for c in both)]
+        if c["bom-ref"] in reached
+    ]
     bill["dependencies"] = [
         {"ref": ref, **({"dependsOn": sorted(needs[ref])} if needs[ref] else {})}
         for ref in sorted(reached)
@@ -141,6 +147,8 @@ def write_bill(file: Path, jars: list[dict[str, Any]]) -> None:
 
 def main(folder: Path) -> None:
     """Write all of them, into a folder that has nothing of an earlier time then."""
+    if folder.exists() and any(folder.iterdir()) and not any(folder.glob("*.cdx.json")):
+        sys.exit(f"{folder} has something else than a release in it: name another folder")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if "SOURCE_DATE_EPOCH" not in os.environ:

@@ -75,10 +75,8 @@ class Client:
         from cachemgr.config.service_settings import service_settings
 
         _require_service()
-        from cachemgr.jvm.runtime import refuse_old
         from cachemgr.server.serve import work_once
 
-        refuse_old()
         say(STARTING)
         try:
             work_once(service_settings(metastore_url=self.metastore))

@@ -47,7 +47,7 @@ def sql(
     asked = execute is None and sys.stdin.isatty()
     with handled():
         require("`cachemgr sql`", "spark")
-        from cachemgr.jvm.runtime import refuse_old
+        from cachemgr.spark.configure import refuse_java
         from cachemgr.spark.host import host_of
         from cachemgr.spark.process.shell import Statements
 
@@ -55,7 +55,7 @@ def sql(
         settings = service_settings(
             metastore_url=metastore, spark_master=spark_master, location=location
         )
-        refuse_old()
+        refuse_java()
         host = host_of(settings)
         try:
             say(STARTING)

@@ -164,8 +164,8 @@ def refuse_mixed(spark: str, python: str, delta: str) -> None:
     if minor_of(python) != minor:
         raise HookError(
             ErrorCode.HOOK_VERSION,
-            f"this is Spark {spark}, driven by PySpark {python}: take away SPARK_HOME, if it is "
-            f"set, or install pyspark {minor}",
+            f"this is Spark {spark}, driven by PySpark {python}: unset SPARK_HOME, or install "
+            f"pyspark {minor}",
         )
     made_for = _DELTA_JAR.search(delta)
     if made_for is not None and made_for[1] != minor:

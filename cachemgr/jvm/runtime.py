@@ -6,14 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from cachemgr.errors import ConfigurationError, ErrorCode
 
 LEAST: Final = 17
-FIX: Final = f"install a JDK {LEAST} or 21, and let JAVA_HOME name it"
+FIX: Final = f"install a JDK {LEAST} or 21, and point JAVA_HOME to it"
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')  # 1.8 is 8
 
 
 class NoJavaError(ConfigurationError):
@@ -29,43 +29,41 @@ class NoJavaError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java.
+    """What is known of a Java.
 
     Args:
-        program: Its path; where it would be, if there is none.
-        told: What it says of itself; empty if there is none.
-        major: Its version; None if it does not say.
+        program: Its path.
+        told: What it says of its version; empty if it says nothing.
+        major: Its version; None if it is not known.
+        problem: Why Spark does not start with it; None if it does, or if nobody knows.
     """
 
     program: str
-    told: str
-    major: int | None
-
-    @property
-    def problem(self) -> str | None:
-        """Why Spark does not start with it, as far as that is known."""
-        if not self.told:
-            return f"there is no Java at {self.program}"
-        if self.major is not None and self.major < LEAST:
-            return f"{self.program} is {self.told}"
-        return None
+    told: str = ""
+    major: int | None = None
+    problem: str | None = None
 
 
 def java() -> Java:
     """The one that Spark takes: that of JAVA_HOME, or else the first of PATH."""
     home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else shutil.which("java") or ""
-    text = ""
-    with suppress(OSError, subprocess.TimeoutExpired):
-        command = [program or "java", "-version"]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        text = answer.stderr or answer.stdout
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    major = int(version[2] or 0) if version and version[1] == "1" else None  # 1.8 is 8
-    if version and major is None:
-        major = int(version[1])
-    lines = [line for line in text.splitlines() if "version" in line] or text.splitlines()[:1]
-    return Java(program or "any place of PATH", lines[0] if lines else "", major)
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    if program is None:
+        return Java("java", problem="there is none on PATH")
+    try:
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, errors="replace", timeout=60
+        )
+    except (FileNotFoundError, PermissionError):
+        return Java(program, problem=f"there is none at {program}")
+    except (OSError, subprocess.TimeoutExpired):  # a machine that is out of breath
+        return Java(program)
+    lines = (answer.stderr or answer.stdout).splitlines()
+    found = ((line, version) for line in lines if (version := _VERSION.search(line)))
+    told, version = next(found, (lines[0] if lines else "", None))
+    major = int(version[1]) if version else None
+    too_old = major is not None and major < LEAST
+    return Java(program, told, major, f"{program} is {told}" if too_old else None)
 
 
 def refuse_old() -> None:

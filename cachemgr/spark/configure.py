@@ -115,15 +115,32 @@ def configure_builder(
     return builder
 
 
+def refuse_java() -> None:
+    """Refuse to start a Spark with a Java that it does not start with.
+
+    Raises:
+        NoJavaError: There is none, or it is too old.
+    """
+    runs_already = SparkContext._gateway or "PYSPARK_GATEWAY_PORT" in os.environ
+    # which Spark reads before it looks for Java, and which may name another one
+    environment_file = _conf_folder() / "spark-env.sh"
+    if not runs_already and not environment_file.exists():
+        runtime.refuse_old()
+
+
 def _names_jars(given: Mapping[str, Any]) -> bool:
     """Whether the user says anything of jars, in the builder or in Spark's own file."""
-    home = os.environ.get("SPARK_HOME") or pyspark.__path__[0]
-    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(home, "conf"))
     with suppress(OSError):
-        text = Path(folder, "spark-defaults.conf").read_text(errors="replace")
+        text = (_conf_folder() / "spark-defaults.conf").read_text(errors="replace")
         if any(line.strip().startswith("spark.jars") for line in text.splitlines()):
             return True
     return "PYSPARK_SUBMIT_ARGS" in os.environ or any(k.startswith("spark.jars") for k in given)
+
+
+def _conf_folder() -> Path:
+    """Where Spark's own files of settings are."""
+    home = os.environ.get("SPARK_HOME") or pyspark.__path__[0]
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
 
 
 def _has_delta(given: Mapping[str, Any], is_local: bool) -> bool:
@@ -160,8 +177,7 @@ def _when_built(
     def get_or_create() -> SparkSession:
         options = builder._options
         given = {key: str(value) for key, value in options.items()}
-        if not SparkContext._gateway and "PYSPARK_GATEWAY_PORT" not in os.environ:
-            runtime.refuse_old()
+        refuse_java()
         asked = Settings.from_mapping(given).enabled and ENABLED in given  # before Spark starts
         if packages and options.get(_PACKAGES) == packages and not SparkContext._gateway:
             jars = jars_of(packages)

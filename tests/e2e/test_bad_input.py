@@ -23,7 +23,6 @@ from cachemgr.errors import (
     RefreshError,
     StatementError,
 )
-from cachemgr.metastore.records import ColumnRecord
 from cachemgr.spark.definitions import analysis
 from cachemgr.spark.spark_errors import code_and_line
 from tests.worlds.lab_star import JOIN, make_lab
@@ -162,6 +161,11 @@ REFUSED = {
         "EXPRESSION_NOT_SUPPORTED",
         "",
     ),
+    "a type that Delta has not, of a key that is not shown": (
+        "SELECT COUNT(*) AS n FROM sales GROUP BY CAST(region AS STRING COLLATE UNICODE_CI)",
+        "EXPRESSION_NOT_SUPPORTED",
+        "GROUP BY key. is of type string collate UNICODE_CI",
+    ),
     "a collation": (
         "SELECT CAST(region AS STRING COLLATE UNICODE_CI) AS r, COUNT(*) AS n FROM sales "
         "GROUP BY CAST(region AS STRING COLLATE UNICODE_CI)",
@@ -223,12 +227,11 @@ def test_a_table_of_another_catalog(shared):
     ],
 )
 def test_the_types_that_delta_has_not(type_, refused):
-    column = ColumnRecord("x", type_, True)
     if refused:
         with pytest.raises(DefinitionError, match="Delta tables cannot have"):
-            analysis._check_types("c", [column])
+            analysis._check_types("c", {"x": type_})
     else:
-        analysis._check_types("c", [column])
+        analysis._check_types("c", {"x": type_})
 
 
 def test_a_variable_of_the_session_is_refused(shared):

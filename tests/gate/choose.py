@@ -99,7 +99,7 @@ def chosen(tests: Sequence[Item], known: Known) -> dict[str, Tier]:
     for test in rest:
         by_unit[test.unit].append(test)
     left = known.seconds - sum(_seconds(t, known.record) for t in tests if t.quick)
-    begun = {test.file for test in tests if test.nodeid in tiers}
+    begun = {test.file for test in tests if tiers.get(test.nodeid) is Tier.FIRST}
     for unit in _by_worth(by_unit, known):
         cost = sum(_seconds(test, known.record) for test in by_unit[unit])
         file = by_unit[unit][0].file

@@ -5,13 +5,13 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.installed.environments import Installed, install
-from tests.processes import ROOT
+from tests.processes import ROOT, postgres_server
 
 Shared = Callable[[str, Callable[[Path], None]], Path]
 
@@ -65,3 +65,10 @@ def environment(shared: Shared, wheel: Path) -> Callable[..., Installed]:
         return Installed(folder, spark)
 
     return of
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL."""
+    with postgres_server() as url:
+        yield url

@@ -4,7 +4,7 @@ extra it needs."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from cachemgr.extras import EXTRAS as MODULES
 from tests.commands import BASE, CONNECTED, FILES, HERE, NEEDING, OFFLINE, WORDS
 from tests.installation import PROJECT
 from tests.installed.environments import SPARKS, Installed
-from tests.processes import postgres_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 _NONE = ""
@@ -78,12 +77,6 @@ def test_a_text_is_explained_offline(installed: Installed, folder: Path) -> None
 def test_help_and_version(installed: Installed, folder: Path) -> None:
     assert "Relational caches for Spark" in installed.run("cachemgr", "--help", folder=folder)
     assert PROJECT["version"] in installed.run("cachemgr", "--version", folder=folder)
-
-
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
 
 
 @pytest.mark.postgres

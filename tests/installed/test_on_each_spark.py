@@ -6,26 +6,22 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cachemgr.sparks import DELTA
 from tests.installation import PROJECT
 from tests.installed.environments import SPARKS, Installed
-from tests.processes import SMALL_JVM, Replica, postgres_server, replicas, until
-from tests.readme import defaults, follow
+from tests.processes import Replica, replicas, until
+from tests.readme import DEFAULTS, defaults, follow
 from tests.worlds import upgraded
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 # What is brought up with which Spark.
 LEFT_BY = dict(zip(SPARKS, ("72b7acd", "966cf99", "9e095e5"), strict=True))
-SMALL = {
-    "spark.driver.memory": "700m",
-    "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
-    "spark.sql.shuffle.partitions": "1",
-}
+SMALL = {**DEFAULTS, "spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="module", params=SPARKS)
@@ -55,9 +51,10 @@ def test_it_is_what_the_bill_of_materials_says(installed: Installed, release: Pa
 def test_readme(installed: Installed, minor: str, tmp_path: Path) -> None:
     """Word for word; Delta's jars are looked for anew, and are those of this Spark."""
     jars = tmp_path / "cache"
-    wrote = follow(installed.programs, tmp_path, {"PYTHONPATH": "", "XDG_CACHE_HOME": str(jars)})
+    more = {"XDG_CACHE_HOME": str(jars)}
+    wrote = follow(installed.programs, tmp_path, installed.environment(more))
     assert "hit sales_by_day; 5 rows" in wrote, wrote
-    assert "Traceback" not in wrote and "WARN Utils" not in wrote.replace("WARN Utils: ", "")
+    assert "Traceback" not in wrote
     assert f"spark_{minor}_2.13" in "".join(f.read_text() for f in jars.rglob("*.jars"))
 
 
@@ -81,12 +78,6 @@ print(cachemgr.counters(spark))
 """
 
 
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
 @pytest.mark.postgres
 def test_a_service_and_a_worker_on_postgresql(
     installed: Installed, minor: str, postgres: str, tmp_path: Path
@@ -94,8 +85,6 @@ def test_a_service_and_a_worker_on_postgresql(
     conf = tmp_path / "conf"
     conf.mkdir()
     env = {
-        "PYTHONPATH": "",
-        "PATH": installed.environment()["PATH"],
         "CACHEMGR_METASTORE_URL": postgres,
         "CACHEMGR_LOCATION": str(tmp_path / "caches"),
         "CACHEMGR_SPARK_CONF": json.dumps(SMALL),
@@ -114,8 +103,11 @@ def test_a_service_and_a_worker_on_postgresql(
     token = told.split()[0]
     installed.run("python", "-c", _MAKES.format(sales=sales), folder=tmp_path, more=in_session)
     program = (str(installed.programs / "cachemgr"),)
-    service = Replica("service", tmp_path, env, token, ("serve", "--no-scheduler"), program)
-    worker = Replica("worker", tmp_path, env, token, ("worker",), program)
+    around = installed.environment()
+    service, worker = (
+        Replica(words[0], tmp_path, env, token, words, program, around)
+        for words in (("serve", "--no-scheduler"), ("worker",))
+    )
     with replicas(service, worker):
         until(service.ready, 120, "the service is ready")
         at = {"CACHEMGR_SERVER": service.address, "CACHEMGR_TOKEN": token}
@@ -133,7 +125,7 @@ def test_the_jar_by_its_coordinates(
     installed: Installed, minor: str, release: Path, tmp_path: Path
 ) -> None:
     """spark-sql fetches it, and Delta's, from the repository that `make dist` writes."""
-    delta = f"io.delta:delta-spark_{minor}_2.13:4.4.0"
+    delta = f"io.delta:delta-spark_{minor}_2.13:{DELTA}"
     ours = f"relationalcache:relational-cache-spark_{minor}_2.13:{PROJECT['version']}"
     conf = {
         **SMALL,

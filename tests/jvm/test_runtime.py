@@ -11,6 +11,7 @@ import pytest
 
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm import runtime
+from cachemgr.spark import configure
 from tests.processes import ROOT
 
 TOLD = {
@@ -19,6 +20,10 @@ TOLD = {
     "17": ('openjdk version "17.0.15" 2025-04-15', 17),
     "25": ('openjdk version "25" 2025-09-16', 25),
     "with options": ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21.0.1" 2023', 21),
+    "options that name a version": (
+        'Picked up JAVA_TOOL_OPTIONS: -Dservice.version=1.2\nopenjdk version "21.0.1" 2023',
+        21,
+    ),
     "another one": ("GraalVM of somebody's own", None),
 }
 
@@ -48,12 +53,37 @@ def test_its_version(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_none_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigurationError, match=f"no Java at {tmp_path}/bin/java: install"):
+    with pytest.raises(ConfigurationError, match=f"there is none at {tmp_path}/bin/java: install"):
         runtime.refuse_old()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigurationError, match="no Java at any place of PATH: install"):
+    with pytest.raises(ConfigurationError, match="there is none on PATH: install"):
         runtime.refuse_old()
+
+
+def test_one_that_gives_no_answer_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = written(tmp_path, "?")
+    (home / "bin" / "java").write_bytes(b"#!/bin/sh\necho '\xfc' >&2\n")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    runtime.refuse_old()
+
+    def late(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 60)
+
+    monkeypatch.setattr(runtime.subprocess, "run", late)
+    runtime.refuse_old()
+
+
+def test_sparks_own_file_may_name_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setattr(configure.SparkContext, "_gateway", None)
+    with pytest.raises(runtime.NoJavaError):
+        configure.refuse_java()
+    (tmp_path / "spark-env.sh").touch()
+    configure.refuse_java()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ is expanded and a temp view is seen for what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,11 +50,11 @@ _WHY = {
 }
 # Operators of Spark that read a table which is none of files.
 _OTHER_TABLES = {
-    "HiveTableRelation": "a table of Hive",
-    "DataSourceV2Relation": "a table of another catalog or format",
+    "HiveTableRelation": "what it reads from Hive",
+    "DataSourceV2Relation": "what it reads from another catalog or format",
 }
 # A collation, TIME and intervals, inside of other types as well; a field's name has a colon behind.
-_NOT_IN_DELTA = re.compile(r" collate |(?<![\w`])(time\(\d\)|interval(?=[ ,>]|$))")
+_NOT_IN_DELTA = re.compile(r" collate |(?<!\w)(time\(\d\)|interval(?=[ ,>]|$))")
 _OPERATOR = ReasonCode.UNSUPPORTED_OPERATOR.value
 _LEAVE_OUT = ": a cache filters, joins and groups: leave that out, and cache the part below it"
 
@@ -139,7 +139,8 @@ def analyse_definition(
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
     columns = _columns(captured, plan, bool(reads))
-    _check_types(name, columns)
+    _check_types(name, {c.name: c.type for c in columns})
+    _check_types(name, {f"{k.name} (a GROUP BY key)": k.expr.type for k in plan.keys or ()})
     return Analysis(plan, columns, captured.tables, reads)
 
 
@@ -198,14 +199,14 @@ def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
         seen.add(column.lower())
 
 
-def _check_types(name: str, columns: Iterable[ColumnRecord]) -> None:
+def _check_types(name: str, types: Mapping[str, str]) -> None:
     """Refuse a column that no Delta table can have, which the first refresh would fail by."""
-    for column in columns:
-        if _NOT_IN_DELTA.search(column.type):
+    for column, type_ in types.items():
+        if _NOT_IN_DELTA.search(type_):
             raise DefinitionError(
                 ErrorCode.EXPRESSION_NOT_SUPPORTED,
-                f"cache {name}: output column {column.name} is of type {column.type}, which Delta "
-                "tables cannot have: cast it to another type, or leave it to the queries",
+                f"cache {name}: column {column} is of type {type_}, which Delta tables cannot "
+                "have: cast it to another type, or leave it to the queries",
             )
 
 
