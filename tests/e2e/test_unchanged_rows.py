@@ -44,7 +44,7 @@ def test_a_cache_hits_after_its_table_was_compacted(lab, freshness):
         told = cachemgr.explain(lab.spark, TOTALS).text()
     assert door.codes(TOTALS) == ["STALE", "FRESH_IN_SPARK_ONLY"]
     if freshness == "STRICT":
-        for text in (told, str(door.ask(TOTALS).reasons)):
+        for text in (told, str([reason.detail for reason in door.ask(TOTALS).reasons])):
             assert "1 commit appended 1 row in 1 file" in text
     lab.sql("REFRESH RELATIONAL CACHE r")
     lab.hit(TOTALS)
@@ -116,5 +116,5 @@ def test_a_dataframe_made_before_a_column_was_renamed_gets_the_error_of_spark(la
             made.collect()
     after = cachemgr.counters(lab.spark)
     assert after.get("errors", 0) == before.get("errors", 0)
-    assert after["misses"] == before["misses"] + 1
+    assert after["misses"] == before["misses"], "it was never planned, so that nothing is told"
     lab.hit(TOTALS)
