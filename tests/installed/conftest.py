@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -51,7 +52,9 @@ def wheel(release: Path) -> Path:
 def build(folder: Path) -> None:
     """Build the release."""
     command = [sys.executable, "-m", "tests.release", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    # the time of a commit that may be made while the tests run
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
 
 
