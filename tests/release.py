@@ -121,22 +121,18 @@ def write_bill(file: Path, jars: list[tuple[Component, Component]]) -> None:
     # what it says of a package's needs has those of all its extras, asked for or not
     wanted = [*PROJECT["dependencies"], *(text for texts in EXTRAS.values() for text in texts)]
     kept = installed_by(wanted)
-    reached = {c["bom-ref"] for c in bill["components"] if canonicalize_name(c["name"]) in kept}
-    needs = {d["ref"]: reached.intersection(d.get("dependsOn", [])) for d in bill["dependencies"]}
-    root = bill["metadata"]["component"]["bom-ref"]
-    reached.add(root)
+    components = [c for c in bill["components"] if canonicalize_name(c["name"]) in kept]
+    root, refs = bill["metadata"]["component"]["bom-ref"], {c["bom-ref"] for c in components}
+    told = {d["ref"]: refs.intersection(d.get("dependsOn", [])) for d in bill["dependencies"]}
+    needs = {ref: told[ref] for ref in (root, *refs)}
     for jar, delta in jars:
+        components += [jar, delta]
         needs[root].add(jar["bom-ref"])
         needs |= {jar["bom-ref"]: {delta["bom-ref"]}, delta["bom-ref"]: set()}
-        reached |= {jar["bom-ref"], delta["bom-ref"]}
-    bill["components"] = [
-        c
-        for c in [*bill["components"], *(c for both in jars for c in both)]
-        if c["bom-ref"] in reached
-    ]
+    bill["components"] = components
     bill["dependencies"] = [
-        {"ref": ref, **({"dependsOn": sorted(needs[ref])} if needs[ref] else {})}
-        for ref in sorted(reached)
+        {"ref": ref, **({"dependsOn": sorted(on)} if on else {})}
+        for ref, on in sorted(needs.items())
     ]
     text = json.dumps(bill, indent=1, sort_keys=True) + "\n"
     wrong = JsonStrictValidator(SchemaVersion.from_version(bill["specVersion"])).validate_str(text)

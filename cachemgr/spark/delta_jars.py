@@ -37,10 +37,9 @@ def jars_of(coordinates: str) -> str | None:
     record = _record(coordinates)
     if record is None:
         return None
-    with suppress(OSError):
-        known = record.read_text().strip()
-        if known and _are_there(known):
-            return known
+    known = _known(record)
+    if known:
+        return known
     print("Fetching Delta's jars (90 MB, once for each version)", file=sys.stderr, flush=True)
     found = _fetched(coordinates)
     if found is not None:
@@ -62,12 +61,8 @@ def jars_for_a_server(coordinates: str) -> tuple[Path, ...]:
         coordinates: Delta's, for the Spark and the Delta that are meant.
     """
     record = _record(coordinates)
-    with suppress(OSError):
-        jars = record.read_text().strip() if record is not None else ""
-        if _are_there(jars):
-            paths = (Path(unquote(urlsplit(jar).path)) for jar in jars.split(","))
-            return tuple(path for path in paths if path.name.startswith(_NOT_IN_SPARK))
-    return ()
+    paths = _paths(_known(record)) if record is not None else []
+    return tuple(path for path in paths if path.name.startswith(_NOT_IN_SPARK))
 
 
 def installed_spark() -> str:
@@ -99,8 +94,21 @@ def _record(coordinates: str) -> Path | None:
     return home / "relational-cache" / name
 
 
+def _known(record: Path) -> str:
+    """What was found before, if it is still there; else empty."""
+    with suppress(OSError):
+        jars = record.read_text().strip()
+        if _are_there(jars):
+            return jars
+    return ""
+
+
+def _paths(jars: str) -> list[Path]:
+    return [Path(unquote(urlsplit(jar).path)) for jar in jars.split(",")]
+
+
 def _are_there(jars: str) -> bool:
-    return all(Path(unquote(urlsplit(jar).path)).is_file() for jar in jars.split(","))
+    return all(path.is_file() for path in _paths(jars))
 
 
 def _fetched(coordinates: str) -> str | None:
