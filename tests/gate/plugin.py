@@ -256,12 +256,17 @@ def scopes(config: pytest.Config, log: Any) -> Any:
 # ---- what came out
 
 
+def _minor() -> str:
+    return minor_of(version("pyspark"))
+
+
 class _Progress:
     """The tests that passed at a commit: what a long run need not do again."""
 
     def __init__(self, history: History) -> None:
         self.commit = history.head() if history.is_clean() else ""
-        self._path = FOLDER / f"passed-{self.commit[:12]}.txt"
+        # what passes with one Spark says nothing of another
+        self._path = FOLDER / f"passed-{self.commit[:12]}-{_minor()}.txt"
 
     def passed(self) -> set[str]:
         if not self.commit or not self._path.exists():
@@ -319,7 +324,7 @@ class _Controller:
     def write_ledger(self) -> None:
         """Note the shards that have passed whole."""
         same = self._progress.commit and self._progress.commit == self._history.head()
-        if minor_of(version("pyspark")) != MINORS[-1]:  # what passes there is another thing
+        if _minor() != MINORS[-1]:  # what passes there is another thing
             return
         if not same or not self._asks_for_all() or not self._history.is_clean():
             return
