@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sqlalchemy import make_url
 from cachemgr.metastore import migrate
 from tests import processes
 from tests.gate import plugin as gate
+from tests.older_sparks import why_off
 from tests.proofs import plugin as proofs_plugin
 from tests.proofs.plugin import is_proof, proofs  # noqa: F401
 from tests.spark_session import spark_session
@@ -76,6 +78,9 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.spark)
         if HARNESS in item.path.parents:
             item.add_marker(pytest.mark.slow)
+        off = why_off(item.nodeid, version("pyspark"))
+        if off is not None:
+            item.add_marker(pytest.mark.skip(reason=off))
     _large_pieces_first(items)
     yield
     gate.choose_items(config, items, _dealt_by(items))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -11,15 +12,11 @@ from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.sparks import BEFORE, SPARK, minor_of
 
-# What Spark and we say of what a text has, and this Spark lacks.
-_UNKNOWN: Final = (
-    "UNRESOLVED_ROUTINE",
-    "PARSE_SYNTAX_ERROR",
-    "UNSUPPORTED_DATATYPE",
-    "UNSUPPORTED_FEATURE",
-    "EXPRESSION_NOT_SUPPORTED",
-    "ROUTINE_NOT_FOUND",
-    "SETTING_NOT_AVAILABLE",
+# What Spark and we say of what a text has, and this Spark lacks; as whole words, since Delta says
+# DELTA_UNSUPPORTED_FEATURES_FOR_READ of a table that no Spark reads with it.
+_UNKNOWN: Final = re.compile(
+    r"\b(UNRESOLVED_ROUTINE|PARSE_SYNTAX_ERROR|UNSUPPORTED_DATATYPE|UNSUPPORTED_FEATURE"
+    r"|EXPRESSION_NOT_SUPPORTED|ROUTINE_NOT_FOUND|SETTING_NOT_AVAILABLE)\b"
 )
 
 
@@ -31,7 +28,8 @@ def is_of_another_spark(spark: SparkSession, cache: CacheRecord, error: Exceptio
         cache: The cache.
         error: What went wrong.
     """
-    return read_by(cache) != minor_of(spark.version) and any(c in str(error) for c in _UNKNOWN)
+    lacks = _UNKNOWN.search(str(error)) is not None
+    return lacks and read_by(cache) != minor_of(spark.version)
 
 
 def read_by(cache: CacheRecord) -> str:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from cachemgr.refresh.by_change.incremental import Stored
 from cachemgr.refresh.by_change.why_full import FullCode
+from cachemgr.refresh.other_spark import is_of_another_spark
 from cachemgr.refresh.planning.plan import DELTA_WAYS, RefreshRequest
 from cachemgr.refresh.planning.planner import plan_refresh
+from cachemgr.sparks import SPARK
 from matcher.model.expr import Call, Col
 from matcher.model.ir import CachePlan, StoredColumn
 from tests.refresh.test_refresh_plan import GREW, PLAN, PUBLISHED, TABLE
@@ -54,3 +60,20 @@ def test_a_definition_that_another_spark_has_read_is_not_compared() -> None:
 def test_nothing_is_computed_where_no_table_moved() -> None:
     request = replace(_by_another(BY_NAME), tables=(TABLE,), changes={})
     assert plan_refresh(request).mode == "UNCHANGED"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_left"),
+    [
+        ("[UNRESOLVED_ROUTINE] Cannot resolve routine `KLL_SKETCH_AGG_BIGINT`", True),
+        ("[DEFINITION_BROKEN] …: [SETTING_NOT_AVAILABLE] which Spark 4.0.5 does not have", True),
+        ("[UNSUPPORTED_FEATURE.TIME_TYPE] The feature is not supported", True),
+        ("[TABLE_UNREADABLE] …: [DELTA_UNSUPPORTED_FEATURES_FOR_READ] …", False),
+        ("[TABLE_NOT_FOUND] the table is gone", False),
+    ],
+)
+def test_only_what_this_spark_lacks_is_left_to_another(said: str, is_left: bool) -> None:
+    cache: Any = SimpleNamespace(context={SPARK: "4.2"})
+    for here, other in (("4.1.4", True), ("4.2.0", False)):
+        spark: Any = SimpleNamespace(version=here)
+        assert is_of_another_spark(spark, cache, RuntimeError(said)) is (is_left and other)

@@ -1,0 +1,68 @@
+"""The tests that are off with an older Spark, since it has not what they are about: by the
+beginning of their names, with the minor that has it first and what it is.
+
+Nothing is off for being wrong there: what an older Spark does otherwise stands in docs/versions.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cachemgr.sparks import minor_of
+
+_FIXTURES: Final = "tests/matcher/test_fixtures.py::test_rows_names_and_types"
+
+SINCE: Final[dict[str, tuple[str, str]]] = {
+    f"{_FIXTURES}[aggregates_sketches": ("4.1", "KLL sketches, which one of the caches stores"),
+    f"{_FIXTURES}[text_expressions: a doubled quote": ("4.1", "two quotes in a string are one"),
+    f"{_FIXTURES}[text_expressions: doubled quotes": ("4.1", "two quotes in a string are one"),
+    f"{_FIXTURES}[grouping_sets_in_query: a set alone without keys": (
+        "4.2",
+        "GROUPING SETS (()) does not group",
+    ),
+    "tests/matcher/test_known_expressions.py::test_functions": ("4.1", "functions of KLL sketches"),
+    "tests/matcher/test_known_expressions.py::test_aggregates": ("4.1", "KLL sketches"),
+    "tests/matcher/test_known_expressions.py::test_constants_of_all_types": (
+        "4.1",
+        "two quotes in a string are one",
+    ),
+    "tests/e2e/test_parser_settings.py": (
+        "4.1",
+        "spark.sql.legacy.consecutiveStringLiterals.enabled",
+    ),
+    "tests/e2e/test_newer_syntax.py::test_a_script": ("4.1", "SQL scripting without a setting"),
+    "tests/e2e/test_newer_syntax.py::test_a_metric_view": ("4.2", "metric views"),
+    "tests/e2e/test_newer_syntax.py::test_qualify": ("4.2", "QUALIFY"),
+    "tests/e2e/test_gestures.py::test_sql_text[zipWithIndex": ("4.2", "DataFrame.zipWithIndex"),
+    "tests/e2e/test_gestures.py::test_dataframes[zipWithIndex": ("4.2", "DataFrame.zipWithIndex"),
+    "tests/e2e/test_gestures.py::test_numbers_of_rows": ("4.2", "DataFrame.zipWithIndex"),
+    "tests/e2e/test_roll_ups.py::test_through_the_optimiser": ("4.2", "MAX_BY of more than one"),
+    "tests/e2e/test_roll_ups.py::test_a_set_with_null": ("4.2", "RESPECT NULLS of COLLECT_SET"),
+    "tests/e2e/test_whole_queries.py::test_delta_takes_no": ("4.1", "PRIMARY KEY in CREATE TABLE"),
+    "tests/e2e/test_bad_input.py::test_a_definition_that_cannot_be_cached[join by floats": (
+        "4.2",
+        "its optimizer normalises floats before our rule: on an older one the join is stored as "
+        "written, and floats are no equivalence class",
+    ),
+}
+
+
+def why_off(test: str, spark: str) -> str | None:
+    """Why a test is off with a Spark; None if it is not.
+
+    Args:
+        test: Its name.
+        spark: The version of Spark.
+
+    >>> why_off("tests/e2e/test_newer_syntax.py::test_qualify_is_answered[query1]", "4.1.4")
+    'Spark 4.2 is the first that has: QUALIFY'
+    """
+    here = _number(minor_of(spark))
+    for beginning, (since, what) in SINCE.items():
+        if test.startswith(beginning) and here < _number(since):
+            return f"Spark {since} is the first that has: {what}"
+    return None
+
+
+def _number(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
