@@ -1,7 +1,7 @@
 """No module is longer than a reader keeps in mind: 500 lines, product, tests and tools alike.
 
 A longer one is split by its jobs. Java is not held to it yet: `cachemgr/jvm/java/Hook.java` has
-589 lines.
+619 lines.
 """
 
 from __future__ import annotations

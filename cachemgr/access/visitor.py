@@ -12,7 +12,8 @@ from typing import Final
 
 from cachemgr.access.asker import Asker
 from cachemgr.access.grants import role_needed
-from cachemgr.config.session_settings import DDL, Ddl, Settings
+from cachemgr.config.session_settings import DDL, Settings
+from cachemgr.config.setting import Ddl
 from cachemgr.ddl.statements import Reading, Statement
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore.records import CacheRecord

@@ -196,6 +196,7 @@ class NewDecision(_Body):
     grouping_set: Annotated[str | None, Field(max_length=MAX_DETAIL)] = None
     reasons: Annotated[list[WhyMissed], Field(default_factory=list, max_length=MAX_REASONS)]
     millis: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    local: bool = False
 
     def record(self, principal: str, now: datetime) -> DecisionRecord:
         """As the metastore stores it.
@@ -214,6 +215,7 @@ class NewDecision(_Body):
             reasons=tuple(r.model_dump(exclude_none=True) for r in self.reasons),
             millis=self.millis,
             principal=principal,
+            local=self.local,
         )
 
 

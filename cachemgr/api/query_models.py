@@ -137,6 +137,7 @@ class Decision(_Model):
     reasons: list[dict[str, Any]]
     millis: float
     principal: str | None
+    local: Annotated[bool, Field(description="Whether its rows were computed without a Spark job.")]
 
 
 class ReasonCount(_Model):
@@ -153,6 +154,9 @@ class Why(_Model):
 
     hits: Annotated[
         int, Field(description="Queries that it answered, or would have where they were explained.")
+    ]
+    local_hits: Annotated[
+        int, Field(description="Those of them whose rows were computed without a Spark job.")
     ]
     misses: Annotated[
         int, Field(description="Those with a part of its tables that no cache answered.")

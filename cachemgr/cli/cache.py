@@ -35,7 +35,7 @@ _MOST_RUNS: Final = 1000  # of one page
 _LATE: Final = timedelta(minutes=1)
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
 # The log holds no query's text, and its hash, which JSON has, says nothing to a person.
-_DECISIONS = ("at", "outcome", ("who", "principal"), "groupingSet", "reasons", "millis")
+_DECISIONS = ("at", "outcome", ("who", "principal"), "groupingSet", "reasons", "millis", "local")
 
 
 def path_of(name: str, more: str = "") -> str:
@@ -223,7 +223,9 @@ def why(
     if client.output is Format.JSON:
         show_one(found, client.output)
         return
-    say(f"{plural(found['hits'], 'hit')}, {plural(found['misses'], 'miss', 'misses')}")
+    local = found.get("localHits", 0)  # which an earlier service does not tell
+    without = f" ({local} without a Spark job)" if local else ""
+    say(f"{plural(found['hits'], 'hit')}{without}, {plural(found['misses'], 'miss', 'misses')}")
     if found["reasons"]:
         show(found["reasons"], ("code", "count", ("latest", "latestAt"), "detail"), client.output)
     if found["latest"]:

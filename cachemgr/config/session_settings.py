@@ -6,22 +6,12 @@ it does not know are not refused here (a user's session must start), see `settin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from cachemgr.config.setting import Ddl, Kind, Mode, Setting
 from cachemgr.config.setting_names import PREFIX, nearest
-from cachemgr.config.setting_values import (
-    one_of,
-    parse_bool,
-    parse_bytes,
-    parse_duration,
-    parse_int,
-    parse_optional,
-    parse_spark_version,
-    parse_text,
-)
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.sparks import minor_of
 from matcher.model.budget import DECISION_STEPS
@@ -30,75 +20,6 @@ ENABLED: Final = PREFIX + "enabled"
 MODE: Final = PREFIX + "mode"
 METASTORE_URL: Final = PREFIX + "metastore.url"
 DDL: Final = PREFIX + "ddl"
-
-
-class Mode(StrEnum):
-    """What the hook does with a query."""
-
-    REWRITE = "rewrite"
-    PLAN_ONLY = "planOnly"
-    FAIL_FAST = "failFast"
-    OFF = "off"
-
-
-class Ddl(StrEnum):
-    """Which users of a server may change caches and record-preserving joins there."""
-
-    OWNERS = "owners"
-    ALL = "all"
-    AUTHENTICATED = "authenticated"
-    ADMINS = "admins"
-
-
-Kind = Literal[
-    "boolean", "integer", "text", "optional text", "mode", "users", "duration", "size",
-    "spark version",
-]  # fmt: skip
-
-_PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "boolean": parse_bool,
-    "integer": parse_int,
-    "text": parse_text,
-    "optional text": parse_optional,
-    "spark version": parse_spark_version,
-    "mode": one_of(Mode),
-    "users": one_of(Ddl),
-    "duration": parse_duration,
-    "size": parse_bytes,
-}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting: its key, its field in `Settings`, and what it does."""
-
-    key: str
-    field: str
-    type: Kind
-    default: str
-    when: Literal["runtime", "startup"]
-    doc: str
-
-    def parse(self, text: str) -> Any:
-        """Read a value of this setting.
-
-        Args:
-            text: The value as it was set.
-
-        Returns:
-            The value in its Python type.
-
-        Raises:
-            ConfigurationError: Names the key, the value and what is accepted.
-        """
-        try:
-            return _PARSERS[self.type](text)
-        except ValueError as error:
-            raise ConfigurationError(
-                ErrorCode.BAD_SETTING,
-                f"{self.key} is {text!r}, which is not {error}: set it to {error}, "
-                f"or unset it for the default {self.default!r}",
-            ) from None
 
 
 def _setting(
@@ -255,6 +176,48 @@ SETTINGS: tuple[Setting, ...] = (
         "A grouping set with more rows is not pinned.",
     ),
     _setting(
+        "local.enabled",
+        "local_enabled",
+        "boolean",
+        "false",
+        "runtime",
+        "Compute the rows of a query that reads pinned sets alone in the thread that plans it, "
+        "without a Spark job.",
+    ),
+    _setting(
+        "local.maxHeldBytes",
+        "local_max_held_bytes",
+        "size",
+        "128m",
+        "runtime",
+        "Memory of the driver for the rows of pinned sets; the largest of its sessions' holds, as "
+        "it was when they were enabled. One set takes at most a fourth of it.",
+    ),
+    _setting(
+        "local.maxRows",
+        "local_max_rows",
+        "integer",
+        "100000",
+        "runtime",
+        "A query that looks at more of those rows is left to a Spark job.",
+    ),
+    _setting(
+        "local.maxGroups",
+        "local_max_groups",
+        "integer",
+        "10000",
+        "runtime",
+        "A query with more groups, or rows in its result, is left to a Spark job.",
+    ),
+    _setting(
+        "local.maxResultBytes",
+        "local_max_result_bytes",
+        "size",
+        "8m",
+        "runtime",
+        "A query whose groups or result take more is left to a Spark job.",
+    ),
+    _setting(
         "freshHits",
         "fresh_hits",
         "boolean",
@@ -404,6 +367,11 @@ class Settings:
     pin_enabled: bool = True
     pin_max_bytes: int = 256 * 1024 * 1024
     pin_max_rows_per_set: int = 500_000
+    local_enabled: bool = False
+    local_max_held_bytes: int = 128 * 1024 * 1024
+    local_max_rows: int = 100_000
+    local_max_groups: int = 10_000
+    local_max_result_bytes: int = 8 * 1024 * 1024
     fresh_hits: bool = True
     fresh_max_files: int = 1_000
     fresh_max_rows: int = 50_000_000

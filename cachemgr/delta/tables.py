@@ -40,11 +40,16 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class PinnedSet:
-    """Rows held in memory: a logical plan of the JVM that reads them, and their size there."""
+    """Rows held in memory: a logical plan of the JVM that reads them, and their size there.
+
+    Attributes:
+        held_bytes: What the driver's copy of the rows takes; 0 where there is none.
+    """
 
     plan: Any
     rows: int
     bytes: int
+    held_bytes: int = 0
 
 
 def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) -> DataFrame:

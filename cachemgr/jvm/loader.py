@@ -39,6 +39,7 @@ DOORS: Final = frozenset(
         "Tables",
         "Texts",
         "Wire",
+        "local.LocalAnswer",
         "sidecar.Sidecar",
     }
 )

@@ -373,6 +373,7 @@ class DecisionRow(Base):
     principal: Mapped[str | None] = mapped_column(Text)
     batch: Mapped[str | None] = mapped_column(String(64))
     position: Mapped[int | None]
+    local: Mapped[bool] = mapped_column(server_default=false())
 
 
 class RegistryRevisionRow(Base):

@@ -330,6 +330,7 @@ def decision_record(row: DecisionRow) -> DecisionRecord:
         reasons=tuple(map(masked_reason, row.reasons)),
         millis=row.millis,
         principal=row.principal,
+        local=row.local,
     )
 
 
@@ -345,6 +346,7 @@ def decision_row(record: DecisionRecord) -> DecisionRow:
         reasons=[masked_reason(reason) for reason in record.reasons],
         millis=record.millis,
         principal=record.principal,
+        local=record.local,
     )
 
 

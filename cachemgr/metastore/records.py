@@ -46,8 +46,7 @@ lengths of its files finds anything."""
 
 
 def is_seen_by_looks(damage: str) -> bool:
-    """Whether a look at a cache's files tells if this damage is there: one that finds them whole
-    then lifts it.
+    """Whether a look at a cache's files, which lifts this damage if it finds them whole, sees it.
 
     Args:
         damage: What was noted.
@@ -445,7 +444,7 @@ EVERYBODY: Final = ""
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision about a query."""
+    """One decision about a query; `local` if its rows were computed without a Spark job."""
 
     at: datetime
     session_id: str
@@ -457,6 +456,7 @@ class DecisionRecord:
     millis: float = 0.0
     id: int | None = None
     principal: str | None = None
+    local: bool = False
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ class Explanation:
         behind: The hits that do not show the tables as they are now.
         notes: What the session's settings do to it besides, for people.
         spent: The steps that deciding takes, at first sight.
+        computed: How the rows of a query over sets held in memory are computed, for people.
         own: Of this what is of the query itself, where some is of its subqueries.
         subqueries: Each of them, as a query of its own.
     """
@@ -100,6 +101,7 @@ class Explanation:
     behind: tuple[Behind, ...] = ()
     notes: tuple[str, ...] = ()
     spent: Spent | None = None
+    computed: str | None = None
     own: Explanation | None = None
     subqueries: tuple[Explanation, ...] = ()
 
@@ -137,6 +139,7 @@ class Explanation:
             ],
             "behind": [behind.as_data() for behind in self.behind],
             "notes": list(self.notes),
+            "computed": self.computed,
             "spent": None if self.spent is None else spent_data(self.spent),
             "reasons": [reason_data(r) for r in self.reasons],
             "candidates": [candidate_data(c) for c in self.candidates],
@@ -149,11 +152,12 @@ class Explanation:
         return table(JSON, [(json.dumps(self.as_data(), indent=2),)])
 
     def _items(self) -> list[tuple[str, str]]:
+        computed = [] if self.computed is None else [("computed", self.computed)]
         if self.own is None:
-            return [("result", self._result()), *self._found()]
+            return [("result", self._result()), *computed, *self._found()]
         alone = self.hit and not self.own.hit
         items = [("result", "hit, by subqueries alone" if alone else self._result())]
-        items += self.own._found()
+        items += [*computed, *self.own._found()]
         for number, subquery in enumerate(self.subqueries, 1):
             label = f"subquery {number}"
             items.append((label, subquery._result()))

@@ -90,11 +90,20 @@ class ServiceSource:
 
     def send(self, batch: Sequence[DecisionRecord], batch_id: str) -> None:
         """Store decisions; see `Source`."""
-        body = {"batchId": batch_id, "decisions": [encode_decision(d) for d in batch]}
+        decisions = [encode_decision(decision) for decision in batch]
         try:
-            self._ask(self._posts, "POST", "/api/v1/decisions", _POST_TIMEOUT, json=body)
+            try:
+                self._post(batch_id, decisions)
+            except _NotTaken:
+                if not any(decision.pop("local", False) for decision in decisions):
+                    raise
+                self._post(batch_id, decisions)  # a service of an earlier release has no such field
         except _NotTaken as error:
             raise BatchRefused(error.code, error.message) from error
+
+    def _post(self, batch_id: str, decisions: list[dict[str, Any]]) -> None:
+        body = {"batchId": batch_id, "decisions": decisions}
+        self._ask(self._posts, "POST", "/api/v1/decisions", _POST_TIMEOUT, json=body)
 
     def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
         """Nothing: the service believes its own eyes, and its workers look once a minute."""

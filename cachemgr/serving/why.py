@@ -46,12 +46,14 @@ class Why:
 
     Args:
         hits: Queries that it answered, or would have where they were explained.
+        local_hits: Those of them whose rows were computed without a Spark job.
         misses: Queries with a part that reads its tables and that no cache answered.
         reasons: Of the misses, most frequent first.
         latest: The latest of all these, newest first.
     """
 
     hits: int
+    local_hits: int
     misses: int
     reasons: tuple[ReasonCount, ...]
     latest: tuple[DecisionRecord, ...]
@@ -87,7 +89,8 @@ def why(
             misses.append(decision)
     latest = sorted([*hits, *misses], key=lambda d: (d.at, d.id or 0), reverse=True)
     told = latest[:LATEST] if shown is None else map(shown.decision, latest[:LATEST])
-    return Why(len(hits), len(misses), _reasons(misses, tables, shown), tuple(told))
+    local = sum(hit.local for hit in hits)
+    return Why(len(hits), local, len(misses), _reasons(misses, tables, shown), tuple(told))
 
 
 def _fits(reason: Mapping[str, Any], others: set[str]) -> bool:

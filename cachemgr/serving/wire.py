@@ -251,6 +251,8 @@ def encode_decision(decision: DecisionRecord) -> dict[str, Any]:
         else _clean(decision.grouping_set, MAX_DETAIL),
         "reasons": _reasons(decision.reasons),
         "millis": max(0.0, decision.millis),
+        # said only where it is so, since a service of an earlier release knows no such field
+        **({"local": True} if decision.local else {}),
     }
 
 

@@ -266,8 +266,10 @@ def counters(spark: SparkSession) -> dict[str, int]:
 
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
+    `local_hits` were computed while they were planned, without a job.
     """
-    none = dict.fromkeys(("hits", "misses", "fresh_hits", "tail_hits", "fresh_rows"), 0)
+    names = ("hits", "misses", "local_hits", "fresh_hits", "tail_hits", "fresh_rows")
+    none = dict.fromkeys(names, 0)
     session = _of(spark).session
     session.application.outcomes.settle()
     return {**none, **session.telemetry.counters()}

@@ -133,7 +133,10 @@ class Application:
     def _resize(self) -> None:
         with self._lock:
             settings = [each for _, each in self._members.values()]
-        self.pins.resize(max((s.pin_max_bytes for s in settings), default=0))
+        self.pins.resize(
+            max((s.pin_max_bytes for s in settings), default=0),
+            max((s.local_max_held_bytes for s in settings if s.local_enabled), default=0),
+        )
         self.tails.resize(max((s.fresh_tail_max_bytes for s in settings), default=0))
 
     def _sweep(self) -> None:

@@ -14,6 +14,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.config.session_settings import Settings
+from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.explain import Explanation, explanation_of
@@ -67,7 +69,31 @@ def explain_query(
     found = decider.decision(outcome)
     if asker.name is not None:
         found = without_hidden(found, lambda name: session.why_not(asker, settings, name))
-    return explanation_of(found, notes=notes)
+    why_not = outcome.computed if outcome.computed is not None else decider.not_held
+    return replace(explanation_of(found, notes=notes), computed=_computed(why_not))
+
+
+def _not_held(made: Sequence[Replacement], settings: Settings) -> str | None:
+    """Why nobody tries to compute a query that reads pinned sets; None where that is tried."""
+    if not settings.local_enabled:
+        return None
+    if len(made) > 1:
+        return "it reads more than one set"
+    (one,) = made
+    if all(isinstance(r, PinnedSet) and r.held_bytes for r in one.relations.values()):
+        return None
+    if len(one.relations) > 1:
+        return "it reads more than one set"
+    return (
+        "the driver holds no copy of the set, which has a type that is not held, or does not fit "
+        "into spark.cachemgr.local.maxHeldBytes"
+    )
+
+
+def _computed(why_not: str | None) -> str | None:
+    if why_not is None:
+        return None
+    return f"by a Spark job: {why_not}" if why_not else "while it is planned, without a Spark job"
 
 
 class _ExplainingDecider:
@@ -78,6 +104,7 @@ class _ExplainingDecider:
         self._hints = hints
         self._asker = asker
         self._own: set[int] = set()
+        self.not_held: str | None = None
         self._found: dict[int, Decision] = {}
 
     def known_locations(self) -> frozenset[str]:
@@ -104,6 +131,9 @@ class _ExplainingDecider:
         if context.in_subquery and not found.hits:
             context.ask_again()  # what is wanted of EXISTS and IN, the expression around it tells
         self._found[context.number] = found
+        pinned = [r for one in made for r in one.relations.values() if isinstance(r, PinnedSet)]
+        if pinned and not context.in_subquery:
+            self.not_held = _not_held(made, settings)
         return made
 
     def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:

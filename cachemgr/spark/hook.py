@@ -127,13 +127,26 @@ class QueryFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalBounds:
+    """What computing a query's rows in the thread that plans it may take: held rows to look at,
+    groups and rows of the result, and bytes of these. See `local.Bounds` in Java."""
+
+    rows: int
+    groups: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.rows},{self.groups},{self.bytes}"
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """Put the rows of `sql` over `relations` in place of the subtree at `path`.
 
     The relations are as in `tables.run_select`, a `pins.PinnedSet`, a `QueryTable` or `QueryFiles`.
     The columns of `sql` stand for the subtree's, by position, or for the parts of them that `split`
     names; their names do not matter. `scan` is what files without a name in a catalog are called in
-    plans.
+    plans. `local`: the driver holds all that is read, and may compute the query's rows itself.
     """
 
     path: tuple[int, ...]
@@ -142,6 +155,7 @@ class Replacement:
     cache: str
     split: Split | None = None
     scan: str = ""
+    local: LocalBounds | None = None
 
 
 class Decider(Protocol):
@@ -165,11 +179,14 @@ class Explained:
         stands: The numbers of those whose plans were left at the end.
         failed: Those that could not be put in place, with the cause in a line.
         left_alone: Why the query itself was left alone without a decision, if it was.
+        computed: Of a query over held rows: why its rows are not computed while it is planned, ""
+            if they are. None of any other.
     """
 
     stands: frozenset[int]
     failed: Mapping[int, str]
     left_alone: str | None
+    computed: str | None = None
 
 
 _lock = threading.Lock()
@@ -285,6 +302,7 @@ def _graft(request: Any, replacement: Replacement) -> str:
         "" if split is None else ",".join(".".join(map(str, part)) for part in split.parts),
         replacement.sql,
         plans,
+        "" if replacement.local is None else str(replacement.local),
     )
     return wrong
 
@@ -386,7 +404,8 @@ def explain(spark: SparkSession, plan: Any, decider: Decider) -> Explained:
     hook = java_class(spark, "Hook")
     found = json.loads(hook.explain(session_of(spark), plan, proxy(spark, decider)))
     failed = {int(number): cause for number, cause in found["failed"].items()}
-    return Explained(frozenset(found["stands"]), failed, found["left"])
+    computed = None if found["computed"] is None else found["computed"][0] or ""
+    return Explained(frozenset(found["stands"]), failed, found["left"], computed)
 
 
 def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:

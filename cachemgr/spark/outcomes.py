@@ -70,6 +70,7 @@ class NotedDecision:
         feed: Takes the record of it; None where decisions are not logged.
         plan_only: Nothing is put in place, whatever was decided.
         at: When it was made.
+        local: Whether its rows were computed while it was planned.
     """
 
     found: Decision
@@ -79,6 +80,7 @@ class NotedDecision:
     feed: Feed | None
     plan_only: bool = False
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    local: bool = False
 
     def drop(self, reason: Reason, path: Path | None = None) -> None:
         """A part of it is not put in place.
@@ -89,13 +91,15 @@ class NotedDecision:
         """
         self.found = self.found.without_hits(reason, path)
 
-    def tell(self, *, replaced: bool, failure: str | None = None) -> None:
+    def tell(self, *, replaced: bool, local: bool = False, failure: str | None = None) -> None:
         """Count and log it.
 
         Args:
             replaced: Whether something was put in place.
+            local: Whether the rows were computed while the query was planned.
             failure: Why that failed, in a line; None if it did not.
         """
+        self.local = local
         outcome = Outcome.MISS
         if self.found.hits and failure is not None:
             self.drop(not_put_in(failure))
@@ -119,6 +123,8 @@ class NotedDecision:
     def _count(self) -> None:
         hits, telemetry = self.found.hits, self.telemetry
         telemetry.count("hits" if hits else "misses")
+        if hits and self.local:
+            telemetry.count("local_hits")
         appended = [hit.appended for hit in hits if hit.appended is not None]
         if appended:
             telemetry.count("fresh_hits")
@@ -144,6 +150,7 @@ class NotedDecision:
             grouping_set=set_text(hits[0]) if hits else None,
             reasons=tuple(logged_reason(reason, places) for reason, places in by_table.items()),
             millis=self.millis,
+            local=self.local,
         )
 
 
@@ -198,11 +205,11 @@ class Outcomes:
         except Exception as error:  # the application is gone, and its counters with it
             logger.debug("what became of decisions is not known: %s", error)
             return
-        for number, replaced, failure in notes:
+        for number, replaced, local, failure in notes:
             with self._lock:
                 waiting = self._waiting.pop(number, None)
             if waiting is not None:
-                waiting[1].tell(replaced=replaced, failure=failure)
+                waiting[1].tell(replaced=replaced, local=local, failure=failure)
         self._forget(_MOST)
 
     def _forget(self, most: int) -> None:

@@ -3,13 +3,14 @@ memory, the set's files or its table, and beside it what came since."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from cachemgr.config.session_settings import Settings
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import TableRead, run_select
+from cachemgr.delta.tables import PinnedSet, TableRead, run_select
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.fresh_hits import base_columns
@@ -18,7 +19,7 @@ from cachemgr.spark.application import Application
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
-from cachemgr.spark.hook import Collapsed, QueryFiles, QueryTable, Replacement
+from cachemgr.spark.hook import Collapsed, LocalBounds, QueryFiles, QueryTable, Replacement
 from cachemgr.telemetry import Telemetry
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
@@ -82,7 +83,14 @@ class Replacements:
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"
         return CheckedReplacement(
-            hit.path, sql, relations, cache.name, hit.split, scan_name(cache), all_or_none=mixed
+            hit.path,
+            sql,
+            relations,
+            cache.name,
+            hit.split,
+            scan_name(cache),
+            _local_bounds(relations, settings),
+            all_or_none=mixed,
         )
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings, explain: bool) -> object | None:
@@ -152,6 +160,16 @@ class Replacements:
             order = most_selective_first(rows, keys)
             orders.put(of, order)
         return in_order(rows, order)
+
+
+def _local_bounds(relations: Mapping[str, object], settings: Settings) -> LocalBounds | None:
+    """What computing the rows in the planning thread may take, where all that is read is held."""
+    held = all(isinstance(r, PinnedSet) and r.held_bytes > 0 for r in relations.values())
+    if not (held and settings.local_enabled):
+        return None
+    return LocalBounds(
+        settings.local_max_rows, settings.local_max_groups, settings.local_max_result_bytes
+    )
 
 
 def _read_beside(hit: Hit, tails: TailStore | None) -> dict[str, object]:

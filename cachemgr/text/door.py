@@ -19,7 +19,8 @@ from typing import Final
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import SettingsComparer, fingerprint, result_settings
-from cachemgr.config.session_settings import ENABLED, MODE, Mode, Settings
+from cachemgr.config.session_settings import ENABLED, MODE, Settings
+from cachemgr.config.setting import Mode
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.places import is_local

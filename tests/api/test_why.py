@@ -70,7 +70,7 @@ def test_for_people(run, logged):
     assert "GROUPING SET" in out and "LATEST" in out and "(region, day)" in out
     latest = out[out.index("OUTCOME") :]
     assert latest.split("\n")[0].split() == [
-        "OUTCOME", "WHO", "GROUPING", "SET", "REASONS", "MILLIS",
+        "OUTCOME", "WHO", "GROUPING", "SET", "REASONS", "MILLIS", "LOCAL",
     ]  # fmt: skip
     # of one query, each code once, and no hash, which nobody knows a query by
     assert latest.count("STALE") == 2 and "q600" not in out

@@ -17,9 +17,9 @@ from cachemgr.spark import hook
 
 SLOW_SECONDS = 12.0
 _NONSENSE: tuple[Callable[[Any], object], ...] = (
-    lambda request: request.graft("7.7", None, "", "SELECT 1", None),
-    lambda request: request.graft("", None, "", "SELEKT nothing", None),
-    lambda request: request.graft("", "x", "y", "SELECT 1", None),
+    lambda request: request.graft("7.7", None, "", "SELECT 1", None, ""),
+    lambda request: request.graft("", None, "", "SELEKT nothing", None, ""),
+    lambda request: request.graft("", "x", "y", "SELECT 1", None, ""),
     lambda request: 42,
     lambda request: "no answer " * 200_000,
 )

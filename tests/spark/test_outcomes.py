@@ -66,22 +66,29 @@ def waiting(java: Java) -> Outcomes:
 
 def test_a_decision_is_counted_once_it_is_known_what_became_of_it(java, waiting) -> None:
     telemetry = Telemetry()
-    for number, found in ((1, hit()), (2, refused(MISS)), (3, hit()), (4, hit()), (5, hit())):
+    for number, found in enumerate((hit(), refused(MISS), hit(), hit(), hit(), hit()), 1):
         waiting.note(number, noted(found, telemetry))
     waiting.settle()
     assert telemetry.counters() == {}
-    java.notes = [[1, True, None], [2, False, None], [3, True, "no such function"], [9, True, None]]
+    java.notes = [
+        [1, True, False, None],
+        [2, False, False, None],
+        [3, True, False, "no such function"],
+        [9, True, False, None],
+        [6, True, True, None],
+    ]
     waiting.settle()
-    assert telemetry.counters() == {"hits": 1, "misses": 2, "errors": 1}
-    java.notes = [[4, False, None], [1, True, None]]  # given up for its time-out; told twice
+    assert telemetry.counters() == {"hits": 2, "local_hits": 1, "misses": 2, "errors": 1}
+    # given up for its time-out; told twice
+    java.notes = [[4, False, False, None], [1, True, False, None]]
     waiting.settle()
-    assert telemetry.counters() == {"hits": 1, "misses": 3, "errors": 1}
+    assert telemetry.counters() == {"hits": 2, "local_hits": 1, "misses": 3, "errors": 1}
 
 
 def test_plan_only_counts_as_decided(java, waiting) -> None:
     telemetry = Telemetry()
     waiting.note(1, noted(hit(), telemetry, plan_only=True))
-    java.notes = [[1, False, None]]
+    java.notes = [[1, False, False, None]]
     waiting.settle()
     assert telemetry.counters() == {"hits": 1, "plan_only": 1}
 
@@ -97,7 +104,7 @@ def test_a_dropped_part_is_a_miss_with_its_reason(java, waiting) -> None:
     waiting.note(1, decision)
     waiting.drop(1, MISS, ())
     waiting.drop(2, MISS)
-    java.notes = [[1, False, None]]
+    java.notes = [[1, False, False, None]]
     waiting.settle()
     record: DecisionRecord = taken[0]
     assert (record.outcome, [r["code"] for r in record.reasons]) == ("MISS", ["STALE"])
@@ -109,7 +116,7 @@ def test_java_is_asked_only_while_something_waits(java, waiting) -> None:
     assert java.asked == 0
     waiting.note(1, noted(hit(), Telemetry()))
     assert java.asked == 0, "no query waits for it"
-    java.notes = [[1, True, None]]
+    java.notes = [[1, True, False, None]]
     waiting.settle()
     waiting.settle()
     assert java.asked == 1
@@ -147,7 +154,7 @@ def test_who_reads_counters_waits_for_what_another_thread_is_about_to_count(java
 
     decision.tell = late  # type: ignore[method-assign]
     waiting.note(1, decision)
-    java.notes.append([1, True, None])
+    java.notes.append([1, True, False, None])
     background = threading.Thread(target=waiting.settle)
     background.start()
     assert reached.wait(30)

@@ -131,7 +131,8 @@ def exact(row):
     )
 
 
-def make_lab(spark, tmp_path, url):
+def make_lab(spark, tmp_path, url, **settings):
+    """A lab; settings by keyword, dots as __."""
     schema = f"lab{next(_numbers)}"
     session, plain = spark.newSession(), spark.newSession()
     session.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path / 'tables'}'")
@@ -141,6 +142,8 @@ def make_lab(spark, tmp_path, url):
     session.conf.set("spark.cachemgr.metastore.url", url)
     session.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
     session.conf.set("spark.cachemgr.mode", "failFast")
+    for key, value in settings.items():
+        session.conf.set(key.replace("__", "."), value)
     cachemgr.enable(session)
     # What a query reads itself is what most tests are about: none waits for a tail.
     api._of(session).session.application.tails.tempo = replace(USUAL, most=0.0)

@@ -9,6 +9,8 @@ final class Decided {
     final long id = NEXT.incrementAndGet();
     /** Whether something was put in place. */
     volatile boolean replaced = false;
+    /** Whether the query was answered by rows computed while it was planned. */
+    volatile boolean local = false;
     /** Whether it was told already what became of it. */
     private boolean told = false;
 

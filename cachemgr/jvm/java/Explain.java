@@ -25,6 +25,8 @@ final class Explain {
     private final QueryPlanningTracker tracker;
     private final Map failures = new LinkedHashMap();
     private String leftAlone = null;
+    private boolean isComputed = false;
+    private String notComputed = null;
     private LogicalPlan optimised = null;
 
     private Explain(BiFunction decider, QueryPlanningTracker tracker) {
@@ -50,9 +52,16 @@ final class Explain {
         leftAlone = why;
     }
 
+    /** Whether the query's rows would be computed while it is planned: why not, or null. */
+    void computed(String whyNot) {
+        isComputed = true;
+        notComputed = whyNot;
+    }
+
     /**
      * {"stands": the ids of the decisions whose plans are left at the end, "failed": {id: cause} of those that could not be
-     * put in place, "left": why the query is left alone without any decision, or null}.
+     * put in place, "left": why the query is left alone without any decision, or null, "computed": null, or of a query over
+     * held rows [why its rows are not computed while it is planned, null if they are]}.
      */
     static String query(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
         Hook.inject(spark);
@@ -93,6 +102,13 @@ final class Explain {
             out.append("null");
         } else {
             Scala.quote(out, leftAlone);
+        }
+        out.append(",\"computed\":");
+        if (isComputed) {
+            Scala.quote(out.append('['), notComputed);
+            out.append(']');
+        } else {
+            out.append("null");
         }
         return out.append('}').toString();
     }

@@ -54,10 +54,7 @@ public final class Grafter {
     public static LogicalPlan graft(
         SparkSession spark, LogicalPlan root, int[] path, LogicalPlan analysed, Split split) {
         LogicalPlan original = at(root, path);
-        // The batch that drops aliases and rewrites run-time replaceable functions is over for this query.
-        LogicalPlan body = (LogicalPlan) spark.sessionState().optimizer().FinishAnalysis().apply(analysed);
-        // So is the one that gives common expressions (NULLIF's, say) a place of their own.
-        body = (LogicalPlan) org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$.MODULE$.apply(body);
+        LogicalPlan body = finished(spark, analysed);
         List given = Scala.list(body.output());
         List columns = split == null ? named(Scala.list(original.output()), given) : split.columns(given);
         Project project = new Project(Scala.seq(columns), body);
@@ -67,6 +64,14 @@ public final class Grafter {
         // The projection may be merged into its neighbours; what it reads stays.
         markLeaves(body, gone);
         return put(root, path, 0, split == null ? project : split.over(columns, project));
+    }
+
+    /** What stands for an analysed plan in the middle of the optimiser. */
+    public static LogicalPlan finished(SparkSession spark, LogicalPlan analysed) {
+        // The batch that drops aliases and rewrites run-time replaceable functions is over for this query.
+        LogicalPlan body = (LogicalPlan) spark.sessionState().optimizer().FinishAnalysis().apply(analysed);
+        // So is the one that gives common expressions (NULLIF's, say) a place of their own.
+        return (LogicalPlan) org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$.MODULE$.apply(body);
     }
 
     /** The columns under the names and ids of those that stood there. */

@@ -29,6 +29,8 @@ import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
+import relationalcache.local.LocalAnswer;
+
 /** What the rule of all sessions shares: who takes part, and which places are known. */
 public final class Hook {
     private static final String MODE = "spark.cachemgr.mode";
@@ -333,6 +335,8 @@ public final class Hook {
         private Explain explain = null;
         private boolean decided = false;
         private boolean asked = false;
+        /** That of the query, where all that stands in its place reads held rows; null for any other. */
+        private Request local = null;
 
         public RewriteRule(SparkSession spark) {
             this.spark = spark;
@@ -407,7 +411,8 @@ public final class Hook {
                     others.check(whole);
                 }
                 boolean rest = moment.replaced && (!reads || whole != plan);
-                return rest ? besideCache(whole, moment) : whole;
+                LogicalPlan found = rest ? besideCache(whole, moment) : whole;
+                return local == null ? found : answeredHere(found, others);
             } catch (Exception error) {
                 return fallBack(node, mode, error);
             } catch (LinkageError error) {
@@ -417,6 +422,35 @@ public final class Hook {
             } catch (AssertionError error) {
                 return fallBack(node, mode, error);
             }
+        }
+
+        /** The rows of a query in its place, where they may be computed here. */
+        private LogicalPlan answeredHere(LogicalPlan plan, OtherRules others) {
+            if (others.change()) {
+                return leftToSpark(plan, "an optimizer rule of another extension changes the query's plan");
+            }
+            try {
+                LocalAnswer.Tried tried = explain == null
+                    ? LocalAnswer.of(plan, local.localBounds, local::asker) : LocalAnswer.of(plan, local.localBounds);
+                if (tried.rows() == null || explain != null) {
+                    return leftToSpark(plan, tried.refused());
+                }
+                Decided decision = (Decided) made.get(0);
+                Planned.mark(tried.rows(), decision);
+                decision.local = true;
+                count("local");
+                return tried.rows();
+            } catch (Exception | LinkageError | StackOverflowError | AssertionError error) {
+                return leftToSpark(plan, "it fails: " + cause(error));
+            }
+        }
+
+        /** `why` is null of a query that is explained, and whose rows could be computed. */
+        private LogicalPlan leftToSpark(LogicalPlan plan, String why) {
+            if (explain != null) {
+                explain.computed(why);
+            }
+            return plan;
         }
 
         private TreeNode fallBack(TreeNode node, String mode, Throwable error) {
@@ -511,6 +545,7 @@ public final class Hook {
                     moment.replaced = true;
                     decision.replaced = true;
                     count("replaced");
+                    local = !write && !(plan instanceof Subquery) && request.localBounds != null ? request : local;
                 }
                 if (moment.replaced) {
                     writer.lookUp();

@@ -22,6 +22,9 @@ final class OtherRules {
     /** Those of other batches, which Spark runs once and later. */
     private final List elsewhere = new ArrayList();
 
+    /** Whether one of them made something else of a plan that it was given. */
+    private boolean changed = false;
+
     private OtherRules() {
     }
 
@@ -90,6 +93,7 @@ final class OtherRules {
             for (int i = 0; i < later.size(); i++) {
                 result = (LogicalPlan) ((Rule) later.get(i)).apply(result);
             }
+            changed |= !result.fastEquals(plan);
             return result;
         } catch (Exception refusal) {
             return null;
@@ -109,11 +113,17 @@ final class OtherRules {
         }
     }
 
-    private static void check(List rules, LogicalPlan rewritten) {
+    /** Whether one of them changes, by what it sees, the query or what stands in its place. */
+    boolean change() {
+        return changed;
+    }
+
+    private void check(List rules, LogicalPlan rewritten) {
         for (int i = 0; i < rules.size(); i++) {
             Rule rule = (Rule) rules.get(i);
             try {
-                rule.apply(new Project(Scala.seq(Scala.list(rewritten.output())), rewritten));
+                LogicalPlan tried = new Project(Scala.seq(Scala.list(rewritten.output())), rewritten);
+                changed |= !((LogicalPlan) rule.apply(tried)).fastEquals(tried);
             } catch (Exception refusal) {
                 throw new IllegalStateException(
                     "optimizer rule " + rule.ruleName() + " refuses the plan that reads the cache: " + refusal.getMessage(),

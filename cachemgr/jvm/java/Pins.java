@@ -8,6 +8,8 @@ import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.storage.StorageLevel;
 
+import relationalcache.local.Held;
+
 /**
  * Rows held in the executors' memory as one partition, under a plan of our own: Spark's cache manager does not know it, so
  * clearCache() and UNCACHE leave it, and no query of the user is matched with it by accident.
@@ -34,6 +36,11 @@ public final class Pins {
             }
         }
         return relation;
+    }
+
+    /** Has the driver hold the rows of a pin as well; see `Held.hold`. */
+    public static long hold(SparkSession spark, LogicalPlan plan, long most) {
+        return Held.hold(spark, plan, rows(plan), most);
     }
 
     private static CachedRDDBuilder builder(LogicalPlan plan) {
@@ -63,6 +70,7 @@ public final class Pins {
      * clearCache() it would hold them again, for nobody to let go of.
      */
     public static void drop(LogicalPlan plan) {
+        Held.drop(plan);
         builder(plan).cachedColumnBuffers().unpersist(false);
     }
 }

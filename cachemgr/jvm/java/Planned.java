@@ -135,21 +135,22 @@ public final class Planned extends SparkStrategy {
     }
 
     private static void tell(Decided decided, String cause) {
-        Object[] note = {Long.valueOf(decided.id), Boolean.valueOf(decided.replaced), cause};
+        Object[] note = {
+            Long.valueOf(decided.id), Boolean.valueOf(decided.replaced), Boolean.valueOf(decided.local), cause};
         while (!NOTES.offer(note)) {
             NOTES.poll(); // nobody has fetched them for long: the oldest go
         }
     }
 
-    /** What was noted since the last call: [[id, whether something was put in place, why it failed or null], …]. */
+    /** What was noted since the last call: [[id, whether something was put in place, whether as rows, why it failed or null], …]. */
     static String fetch() {
         StringBuilder out = new StringBuilder("[");
         for (Object[] note = (Object[]) NOTES.poll(); note != null; note = (Object[]) NOTES.poll()) {
-            out.append(out.length() > 1 ? ",[" : "[").append(note[0]).append(',').append(note[1]).append(',');
-            if (note[2] == null) {
+            out.append(out.length() > 1 ? ",[" : "[").append(note[0]).append(',').append(note[1]).append(',').append(note[2]).append(',');
+            if (note[3] == null) {
                 out.append("null");
             } else {
-                Scala.quote(out, (String) note[2]);
+                Scala.quote(out, (String) note[3]);
             }
             out.append(']');
         }
@@ -180,7 +181,7 @@ public final class Planned extends SparkStrategy {
             plan.setTagValue(Tags.ASKED, decided);
         }
         boolean isOneRow = plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty();
-        if ((plan instanceof InMemoryRelation || isOneRow) && plan.output().nonEmpty()) {
+        if ((plan instanceof InMemoryRelation || plan instanceof LocalRelation || isOneRow) && plan.output().nonEmpty()) {
             synchronized (HELD) {
                 HELD.put(((Attribute) plan.output().head()).exprId(), decided);
             }

@@ -12,6 +12,8 @@ import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
+import relationalcache.local.Bounds;
+
 /** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
 public final class Request {
     private final SparkSession spark;
@@ -22,6 +24,8 @@ public final class Request {
     private final long id;
     public LogicalPlan rewritten;
     public int grafts = 0;
+    /** What computing the rewritten plan's rows here may take; null where that is not wanted. */
+    public Bounds localBounds = null;
 
     private final Moment moment;
     private final PlanWriter writer;
@@ -145,6 +149,13 @@ public final class Request {
             || name.equals("parquet.private.read.filter.predicate");
     }
 
+    /** Who asks, under which settings. */
+    String asker() {
+        StringBuilder out = new StringBuilder(String.valueOf(Who.asks(spark).name()));
+        settings(spark, out);
+        return out.toString();
+    }
+
     /** The SQL texts that the plan's nodes came from, where they may hold a hint, and hints given by the DataFrame API. */
     private static void hints(LogicalPlan node, StringBuilder texts, StringBuilder tags, HashSet seen) {
         scala.Option tag = node.getTagValue(Tags.HINT);
@@ -175,9 +186,10 @@ public final class Request {
 
     /**
      * Puts the rows of `sql` at `path` ("0.1"); says what is wrong with its columns instead, where something is. They
-     * stand for the subtree's; or, where `node` is given, for `parts` of the outputs of the node at that path below.
+     * stand for the subtree's; or, where `node` is given, for `parts` of the outputs of the node at that path below. `bounds` are
+     * those of `Bounds`; "" where some of the relations are not held.
      */
-    public String graft(String path, String node, String parts, String sql, Map relations) {
+    public String graft(String path, String node, String parts, String sql, Map relations, String bounds) {
         int[] steps = Split.steps(path);
         LogicalPlan analysed = Tables.select(spark, sql, relations).queryExecution().analyzed();
         LogicalPlan original = Grafter.at(plan, steps);
@@ -189,6 +201,7 @@ public final class Request {
         }
         rewritten = Grafter.graft(spark, rewritten, steps, analysed, split);
         grafts++;
+        localBounds = grafts == 1 && bounds.length() > 0 ? Bounds.read(bounds) : null;
         return "";
     }
 

@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +67,7 @@ class PinKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PinStats:
-    """What the store holds and did so far."""
+    """What the store holds and did so far; `held_bytes` are those of the driver's copies."""
 
     pins: int
     bytes: int
@@ -75,6 +75,7 @@ class PinStats:
     misses: int
     evicted: int
     failed: int
+    held_bytes: int
 
 
 class NotPinnable(Exception):
@@ -107,6 +108,7 @@ class PinStore:
     ) -> None:
         self._spark = spark
         self._max_bytes = max_bytes
+        self._max_held_bytes = 0
         self._wanted = wanted
         self._lock = threading.Lock()
         self._pins: OrderedDict[PinKey, PinnedSet] = OrderedDict()
@@ -172,15 +174,21 @@ class PinStore:
         for pin in pins:
             self._release(pin)
 
-    def resize(self, max_bytes: int) -> None:
+    def resize(self, max_bytes: int, max_held_bytes: int = 0) -> None:
         """Give the pins another bound; the least recently used that do not fit any more go.
 
         Args:
             max_bytes: What all pins together may take.
+            max_held_bytes: What the driver's copies of them may take. A smaller bound is for those
+                that are made from now on; for a larger one copies are made in the background.
         """
         with self._lock:
             self._max_bytes = max_bytes
+            more = max_held_bytes > self._max_held_bytes
+            self._max_held_bytes = max_held_bytes
             gone = self._evict()
+            if more and self._pins and not self._closed:
+                self._pool.submit(self._hold_others)
         for pin in gone:
             self._release(pin)
 
@@ -198,8 +206,9 @@ class PinStore:
         """Counts and sizes now."""
         with self._lock:
             used = sum(pin.bytes for pin in self._pins.values())
+            held = sum(pin.held_bytes for pin in self._pins.values())
             return PinStats(
-                len(self._pins), used, self._hits, self._misses, self._evicted, self._failed
+                len(self._pins), used, self._hits, self._misses, self._evicted, self._failed, held
             )
 
     def _load(self, key: PinKey, loader: Callable[[], DataFrame], name: str) -> None:
@@ -255,7 +264,33 @@ class PinStore:
         pins = self._java()
         with suspended(self._spark):
             plan = pins.pin(session_of(self._spark), frame._jdf, name)
-        return PinnedSet(plan, pins.rows(plan), pins.bytes(plan))
+        held = self._hold(plan)
+        return PinnedSet(plan, pins.rows(plan), pins.bytes(plan), held)
+
+    def _hold_others(self) -> None:
+        """Make copies of the pins that have none."""
+        with self._lock:
+            without = [(key, pin) for key, pin in self._pins.items() if not pin.held_bytes]
+        for key, pin in without:
+            held = self._hold(pin.plan)
+            with self._lock:
+                still = self._pins.get(key) is pin
+                if still:
+                    self._pins[key] = replace(pin, held_bytes=held)
+            if not still:  # let go of meanwhile, without this copy
+                self._release(pin)
+
+    def _hold(self, plan: Any) -> int:
+        from cachemgr.spark.hook import suspended
+
+        if self._max_held_bytes <= 0:
+            return 0
+        try:
+            with suspended(self._spark):
+                return int(self._java().hold(session_of(self._spark), plan, self._max_held_bytes))
+        except Exception as error:
+            warn(_log, "queries over a pin run Spark jobs, since its rows cannot be copied", error)
+            return 0
 
     def _present(self, pin: PinnedSet) -> bool:
         try:
@@ -266,8 +301,9 @@ class PinStore:
 
     def _remove(self, key: PinKey, pin: PinnedSet) -> None:
         with self._lock:
-            if self._pins.get(key) is pin:
-                del self._pins[key]
+            found = self._pins.pop(key) if self._pins.get(key) is pin else None
+        if found is not None:
+            self._release(found)
 
     def _release(self, pin: PinnedSet) -> None:
         try:

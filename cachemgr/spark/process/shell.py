@@ -15,7 +15,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.session_settings import Mode, Settings
+from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting import Mode
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.session_conf import explicit_settings

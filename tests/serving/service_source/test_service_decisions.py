@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cachemgr.errors import CacheManagerError
@@ -46,6 +47,28 @@ def test_decisions_arrive_in_batches_and_once(feed, store):
     found = store.decisions.latest(1000)
     assert len({d.query_hash for d in found}) == len(found) == 450
     assert {d.principal for d in found} == {"ann"}
+
+
+def test_a_hit_without_a_job_arrives_as_one(feed, store):
+    feed.log(lambda: replace(decision(1), local=True))
+    feed.log(lambda: decision(2))
+    flushed(feed, store, 2)
+    assert {d.query_hash: d.local for d in store.decisions.latest()} == {"q1": True, "q2": False}
+
+
+def test_a_service_of_an_earlier_release_takes_it_as_any_other(feed, store, monkeypatch):
+    post = feed.source._post
+
+    def strict(batch_id, decisions):
+        if any("local" in each for each in decisions):
+            raise service_source._NotTaken("BAD_REQUEST", "local: Extra inputs are not permitted")
+        post(batch_id, decisions)
+
+    monkeypatch.setattr(feed.source, "_post", strict)
+    feed.log(lambda: replace(decision(1), local=True))
+    feed.log(lambda: decision(2))
+    flushed(feed, store, 2)
+    assert not any(d.local for d in store.decisions.latest())
 
 
 def test_a_batch_whose_answer_was_lost_is_not_stored_twice(feed, store, monkeypatch):

@@ -48,8 +48,8 @@ public final class Relay {
         return handover.call(request::currentSchema);
     }
 
-    public String graft(String path, String node, String parts, String sql, Map relations) throws Exception {
-        return handover.call(() -> request.graft(path, node, parts, sql, relations));
+    public String graft(String path, String node, String parts, String sql, Map relations, String bounds) throws Exception {
+        return handover.call(() -> request.graft(path, node, parts, sql, relations, bounds));
     }
 
     public LogicalPlan table(String path, String location) throws Exception {

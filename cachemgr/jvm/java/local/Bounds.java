@@ -1,0 +1,23 @@
+package relationalcache.local;
+
+/**
+ * What one evaluation may take.
+ *
+ * @param rows held rows that are looked at, those of blocks that a filter passes over left out
+ * @param groups groups of one aggregation, and rows of a result
+ * @param bytes of the rows that are kept meanwhile and at the end, and of the strings that are made, about
+ */
+public record Bounds(long rows, long groups, long bytes) {
+    /** Evaluation gives up: the query runs as it would without it. */
+    static final class Exceeded extends RuntimeException {
+        Exceeded(String what) {
+            super(what, null, false, false);
+        }
+    }
+
+    /** Of three numbers, with commas between. */
+    public static Bounds read(String text) {
+        String[] parts = text.split(",");
+        return new Bounds(Long.parseLong(parts[0]), Long.parseLong(parts[1]), Long.parseLong(parts[2]));
+    }
+}
