@@ -60,9 +60,12 @@ public final class Nested {
         List relations = Scala.list(plan.cteRelations());
         ArrayList fresh = new ArrayList();
         for (int i = 0; i < relations.size(); i++) {
-            scala.Tuple3 cte = (scala.Tuple3) relations.get(i);
-            fresh.add(new scala.Tuple3(cte._1(), visit((LogicalPlan) cte._2(), ctes), cte._3()));
-            ctes.add(((String) cte._1()).toLowerCase(Locale.ROOT));
+            // (name, query) in Spark 4.0; later (name, query, how deep it may call itself)
+            scala.Product cte = (scala.Product) relations.get(i);
+            LogicalPlan query = visit((LogicalPlan) cte.productElement(1), ctes);
+            fresh.add(cte.productArity() == 2 ? new scala.Tuple2(cte.productElement(0), query)
+                : new scala.Tuple3(cte.productElement(0), query, cte.productElement(2)));
+            ctes.add(((String) cte.productElement(0)).toLowerCase(Locale.ROOT));
         }
         return new UnresolvedWith(visit(plan.child(), ctes), Scala.seq(fresh), plan.allowRecursion());
     }
