@@ -5,7 +5,7 @@ nothing.
 Each text is asked once with constants that were drawn by `SEED` and not asked before: Spark
 compiles code with the numbers of a query in it, so that constants which come again cost less than
 those of a dashboard. The kinds are asked by turns. Thread time is the processor time of the thread
-that plans, and process time that of Spark's whole process.
+that plans.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from string import Template
 
 from pyspark.sql import SparkSession
@@ -46,23 +45,6 @@ def drawn(query: SsbQuery, numbers: random.Random) -> str:
         if names <= one.keys():
             one |= {k: v for k, v in numbers.choice(query.parameters).items() if k in names}
     return Template(query.template).substitute(one)
-
-
-@dataclass(frozen=True)
-class _Clocks:
-    """Of the JVM; nanoseconds."""
-
-    threads: object
-    system: object
-
-    @staticmethod
-    def of(spark: SparkSession) -> _Clocks:
-        factory = class_on_path(spark._jvm, "java.lang.management.ManagementFactory")
-        return _Clocks(factory.getThreadMXBean(), class_on_path(spark._jvm, "java.lang.System"))
-
-    def now(self) -> tuple[int, int]:
-        """Wall time, and this thread's processor time."""
-        return time.perf_counter_ns(), self.threads.getCurrentThreadCpuTime()  # type: ignore[attr-defined]
 
 
 def run(scale: float = SCALE) -> list[Figure]:
@@ -112,7 +94,7 @@ def run(scale: float = SCALE) -> list[Figure]:
                     session.sql(text).collect()
                     whole[kind].append((time.perf_counter() - start) * 1e3)
         cachemgr.disable(scanned)
-    return _figures(kinds, wall, cpu, whole)
+    return _figures(wall, cpu, whole)
 
 
 def _stages(
@@ -122,21 +104,26 @@ def _stages(
     wall: dict[tuple[str, str], list[float]],
     cpu: dict[tuple[str, str], list[float]],
 ) -> None:
-    clocks = _Clocks.of(spark)
+    factory = class_on_path(spark._jvm, "java.lang.management.ManagementFactory")
+    threads = factory.getThreadMXBean()
+
+    def now() -> tuple[int, int]:
+        return time.perf_counter_ns(), threads.getCurrentThreadCpuTime()
+
     state = spark._jsparkSession.sessionState()
     mode = class_on_path(spark._jvm, "org.apache.spark.sql.execution.CommandExecutionMode").ALL()
-    at = [clocks.now()]
+    at = [now()]
     plan = state.sqlParser().parsePlan(text)
-    at.append(clocks.now())
+    at.append(now())
     execution = state.executePlan(plan, mode)
     execution.analyzed()
-    at.append(clocks.now())
+    at.append(now())
     execution.optimizedPlan()
-    at.append(clocks.now())
+    at.append(now())
     physical = execution.executedPlan()
-    at.append(clocks.now())
+    at.append(now())
     physical.executeCollect()
-    at.append(clocks.now())
+    at.append(now())
     for number, stage in enumerate(_STAGES):
         (wall_from, cpu_from), (wall_to, cpu_to) = at[number : number + 2]
         wall[kind, stage].append((wall_to - wall_from) / 1e6)
@@ -144,7 +131,6 @@ def _stages(
 
 
 def _figures(
-    kinds: object,
     wall: dict[tuple[str, str], list[float]],
     cpu: dict[tuple[str, str], list[float]],
     whole: dict[str, list[float]],

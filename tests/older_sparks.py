@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cachemgr.sparks import minor_of
+from cachemgr.sparks import MINORS, minor_of
 
 _FIXTURES: Final = "tests/matcher/test_fixtures.py::test_rows_names_and_types"
 
@@ -57,12 +57,7 @@ def why_off(test: str, spark: str) -> str | None:
     >>> why_off("tests/e2e/test_newer_syntax.py::test_qualify_is_answered[query1]", "4.1.4")
     'Spark 4.2 is the first that has: QUALIFY'
     """
-    here = _number(minor_of(spark))
     for beginning, (since, what) in SINCE.items():
-        if test.startswith(beginning) and here < _number(since):
+        if test.startswith(beginning) and minor_of(spark) in MINORS[: MINORS.index(since)]:
             return f"Spark {since} is the first that has: {what}"
     return None
-
-
-def _number(minor: str) -> tuple[int, ...]:
-    return tuple(map(int, minor.split(".")))

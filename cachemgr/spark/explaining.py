@@ -75,14 +75,9 @@ def explain_query(
 
 def _not_held(made: Sequence[Replacement], settings: Settings) -> str | None:
     """Why nobody tries to compute a query that reads pinned sets; None where that is tried."""
-    if not settings.local_enabled:
+    if not settings.local_enabled or (len(made) == 1 and made[0].local is not None):
         return None
-    if len(made) > 1:
-        return "it reads more than one set"
-    (one,) = made
-    if all(isinstance(r, PinnedSet) and r.held_bytes for r in one.relations.values()):
-        return None
-    if len(one.relations) > 1:
+    if len(made) > 1 or len(made[0].relations) > 1:
         return "it reads more than one set"
     return (
         "the driver holds no copy of the set, which has a type that is not held, or does not fit "
