@@ -28,6 +28,8 @@ _FILE_SECONDS: Final = 2.0
 _JAVA: Final = "cachemgr/jvm/"
 _PRODUCT: Final = tuple(f"{package}/" for package in PRODUCT)
 _BY_JAVA: Final = ("tests/doors/", "tests/spark/", "tests/jvm/", "tests/refresh/")
+_LOCAL: Final = f"{_JAVA}java/local/"
+_BY_LOCAL: Final = ("tests/harness/local/", "tests/e2e/test_local_answers.py", "tests/jvm/")
 
 
 class Tier(IntEnum):
@@ -201,7 +203,8 @@ class _Seen:
         if path in ALL:
             return True
         if path.startswith(_JAVA) and not path.endswith(".py"):
-            return test.spark and test.file.startswith(_BY_JAVA)
+            by = _BY_LOCAL if path.startswith(_LOCAL) else _BY_JAVA
+            return test.spark and test.file.startswith(by)
         if path == test.file:
             return not function.startswith("test_") or test.unit.endswith(f"::{function}")
         if path.startswith("tests/") and not path.endswith(".py"):

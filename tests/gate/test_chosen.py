@@ -15,6 +15,7 @@ from tests.gate.covered import Covered
 
 ORDER = [3, 2, 1]
 NOTHING = Known(frozenset(), ORDER, {1: frozenset(), 2: frozenset(), 3: frozenset()}, {}, dict, 60)
+LOCAL = "tests/harness/local/l.py::l"
 
 
 def item(name: str, shard: int = 1, *, quick: bool = False, spark: bool = True) -> Item:
@@ -114,8 +115,9 @@ def test_what_few_cover_comes_before_what_all_cover() -> None:
         ("b.py:b", {"b.py::b"}),
         ("b.py:helper", {"b.py::b"}),
         ("cachemgr/jvm/java/Hook.java", {"tests/spark/s.py::s"}),
+        ("cachemgr/jvm/java/local/Rows.java", {LOCAL}),
         ("docs/page.md", set[str]()),
-        ("pyproject.toml", {"a.py::a", "b.py::b", "n.py::new", "tests/spark/s.py::s"}),
+        ("pyproject.toml", {"a.py::a", "b.py::b", "n.py::new", "tests/spark/s.py::s", LOCAL}),
     ],
 )
 def test_what_sees_a_change(changed: str, runs: set[str]) -> None:
@@ -130,7 +132,8 @@ def test_what_sees_a_change(changed: str, runs: set[str]) -> None:
         "b.py": {"b.py", "tests/helper.py", "matcher/x.py", "matcher/y.py"},
         "n.py": {"n.py", "matcher/z.py"},
     }
-    tests = [item(name) for name in ("a.py::a", "b.py::b", "n.py::new", "tests/spark/s.py::s")]
+    names = ("a.py::a", "b.py::b", "n.py::new", "tests/spark/s.py::s", LOCAL)
+    tests = [item(name) for name in names]
     found = tiers(tests, known({changed}, record, imported=imported))
     assert {name for name, tier in found.items() if tier == "CHOSEN"} == runs
 

@@ -132,7 +132,7 @@ def mutations(clone: Clone, count: int, seed: int) -> list[Mutation]:
         for path in sorted((clone.path / package).rglob("*.py")):
             name = path.relative_to(clone.path).as_posix()
             found[name] = list(python_mutations(name, path.read_text()))
-    for path in sorted((clone.path / JAVA).glob("*.java")):
+    for path in sorted((clone.path / JAVA).rglob("*.java")):
         name = path.relative_to(clone.path).as_posix()
         found[name] = list(java_mutations(name, path.read_text()))
     quick = {unit(test) for test in clone.collected("-m", _QUICK)}
