@@ -69,7 +69,8 @@ class Clone:
     def collected(self, *options: str) -> list[str]:
         """The names of the tests of a run, in its order."""
         told = self._pytest("--collect-only", *options).stdout
-        return [line for line in told.splitlines() if "::" in line]
+        # pytest's warnings name tests, too, further in
+        return [line for line in told.splitlines() if "::" in line and line.startswith("tests/")]
 
     def failing(self, tests: Sequence[str], seconds: float) -> tuple[str, bool]:
         """The first of these tests that fails, or nothing; and whether the time was up before.
@@ -87,8 +88,10 @@ class Clone:
         except subprocess.TimeoutExpired:
             return "", True
         named = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if done.returncode in (0, 5):
+        if done.returncode == 0:
             return "", False
+        if done.returncode == 5:
+            raise SystemExit(f"none of the {len(tests)} tests was found: {listed}")
         return (
             named[0].split(" - ")[0] if named else f"pytest ended with {done.returncode}"
         ), False
