@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from tests.gate.functions import functions
@@ -178,7 +179,8 @@ def _methods(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 def drawn(
     found: Mapping[str, Sequence[Mutation]], seed: int, shares: Sequence[tuple[frozenset[str], int]]
 ) -> list[Mutation]:
-    """Mutations drawn by a seed: first the function, then one of its places.
+    """Mutations drawn by a seed: first the function, then one of its places. The first few of them
+    are of every share, as all are.
 
     Args:
         found: The mutations by file.
@@ -186,12 +188,13 @@ def drawn(
         shares: Sets of files, and how many to draw of each.
     """
     dice = random.Random(seed)
-    drawn: list[Mutation] = []
+    placed: list[tuple[float, Mutation]] = []
     for files, count in shares:
         of = defaultdict(list)
         for path in sorted(files):
             for mutation in found.get(path, ()):
                 of[mutation.name].append(mutation)
         names = dice.sample(sorted(of), min(count, len(of)))
-        drawn += [dice.choice(of[name]) for name in names]
-    return drawn
+        of_share = [dice.choice(of[name]) for name in names]
+        placed += [((place + 0.5) / len(of_share), each) for place, each in enumerate(of_share)]
+    return [each for _, each in sorted(placed, key=itemgetter(0))]

@@ -64,3 +64,12 @@ def test_a_seed_draws_the_same_functions() -> None:
     assert drawn(found, 1, shares) == drawn(found, 1, shares)
     assert len(drawn(found, 1, shares)) == 1  # of one function one place
     assert len({each for seed in range(50) for each in drawn(found, seed, shares)}) > 5
+
+
+def test_the_first_few_are_of_every_share() -> None:
+    functions = [SOURCE.replace("def ", f"def a{number}_") for number in range(8)]
+    found = {f"{number}.py": list(python_mutations(f"{number}.py", text))
+             for number, text in enumerate(functions)}  # fmt: skip
+    few, many = frozenset({"0.py", "1.py"}), frozenset(found) - {"0.py", "1.py"}
+    first = drawn(found, 1, [(few, 2), (many, 6)])[:4]
+    assert sum(each.path in few for each in first) == 1
