@@ -29,6 +29,7 @@ _JAVA: Final = "cachemgr/jvm/"
 _PRODUCT: Final = tuple(f"{package}/" for package in PRODUCT)
 _BY_JAVA: Final = ("tests/doors/", "tests/spark/", "tests/jvm/", "tests/refresh/")
 _LOCAL: Final = f"{_JAVA}java/local/"
+_OF_FILE: Final = " in "
 _BY_LOCAL: Final = ("tests/harness/local/", "tests/e2e/test_local_answers.py", "tests/jvm/")
 
 
@@ -161,6 +162,7 @@ def _by_worth(by_unit: Mapping[str, Sequence[Item]], known: Known) -> Iterator[s
 
 def _weight(name: str, known: Known) -> float:
     """What is changed and not committed is what somebody works at."""
+    name = name.partition(_OF_FILE)[0]
     if name in known.changes.get(0, ()):
         return 100.0
     newest = known.oldest_first[-1]
@@ -182,6 +184,11 @@ def _touched(by_unit: Mapping[str, Sequence[Item]], known: Known) -> dict[str, s
     return touched
 
 
+def _is_java(name: str) -> bool:
+    path = name.partition(":")[0]
+    return path.startswith(_JAVA) and not path.endswith(".py")
+
+
 class _Seen:
     """What changes a test would see."""
 
@@ -192,17 +199,21 @@ class _Seen:
         self._ran: dict[str, frozenset[str]] = {}
 
     def touched(self, test: Item, changes: frozenset[str]) -> set[str]:
+        """The changes that a test covers. One of Java counts for each file of tests apart: nobody
+        knows which of them run it, so that one test of each is worth more than all of a few."""
         covered = self._record.get(test.unit)
         if covered is None:
-            return {name for name in changes if self._sees(test, name, None)}
-        seen = set(changes & covered.covers)
-        return seen | {name for name in changes - self._known if self._sees(test, name, covered)}
+            found = {name for name in changes if self._sees(test, name, None)}
+        else:
+            found = set(changes & covered.covers)
+            found |= {name for name in changes - self._known if self._sees(test, name, covered)}
+        return {f"{name}{_OF_FILE}{test.file}" if _is_java(name) else name for name in found}
 
     def _sees(self, test: Item, name: str, covered: Covered | None) -> bool:
         path, _, function = name.partition(":")
         if path in ALL:
             return True
-        if path.startswith(_JAVA) and not path.endswith(".py"):
+        if _is_java(name):
             by = _BY_LOCAL if path.startswith(_LOCAL) else _BY_JAVA
             return test.spark and test.file.startswith(by)
         if path == test.file:

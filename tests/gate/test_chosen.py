@@ -159,6 +159,16 @@ def test_quick_tests_run_before_slower_ones_which_may_take_longer_than_was_known
     ]  # fmt: skip
 
 
+def test_a_change_of_java_takes_a_test_of_each_file_before_the_second_of_any() -> None:
+    few = [item(f"tests/jvm/cheap.py::t{number}") for number in range(20)]
+    tests = [*few, item("tests/doors/dear.py::t")]
+    record = {each.unit: covers("matcher/w.py:f") for each in few}
+    record["tests/doors/dear.py::t"] = covers("matcher/w.py:f", seconds=40)
+    changed = known({"cachemgr/jvm/java/Hook.java"}, record)
+    enough = replace(changed, seconds=50)
+    assert tiers(tests, enough)["tests/doors/dear.py::t"] == "CHOSEN"
+
+
 def test_all_processes_choose_alike() -> None:
     """The names that a test covers are a set, whose order is another in each process."""
     found = {
