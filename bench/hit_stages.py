@@ -4,47 +4,34 @@ nothing.
 
 Each text is asked once with constants that were drawn by `SEED` and not asked before: Spark
 compiles code with the numbers of a query in it, so that constants which come again cost less than
-those of a dashboard. The kinds are asked by turns. Thread time is the processor time of the thread
+those of a dashboard. The kinds are asked by turns, each by `collect()`, `show()`, `toPandas()` and
+`toArrow()`. Thread time is the processor time of the thread
 that plans.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from string import Template
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import cachemgr
 from bench.results import Figure, percentile
-from bench.ssb import SCALE, ssb_session
-from cachemgr.demo.ssb_queries import QUERIES, SsbQuery
+from bench.ssb import SCALE, drawn, held_queries, ssb_session
+from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.jvm.classes import class_on_path
 
 SEED = 46
 _ROUNDS = 5
 _LOCAL = "spark.cachemgr.local.enabled"
-# the sets of the other two have too many rows to be pinned
-_TOO_LARGE = ("Q3.4", "Q4.3")
+_LOCAL_HIT = "local hit"
 _STAGES = ("parse", "analyse", "optimise", "plan", "execute")
-
-
-def drawn(query: SsbQuery, numbers: random.Random) -> str:
-    """The text of a query with a mixture of its parameters.
-
-    Args:
-        query: One of the thirteen.
-        numbers: Draws them.
-    """
-    one = {name: numbers.choice(query.parameters)[name] for name in query.parameters[0]}
-    together = [{"low", "high"}, {"few", "many"}, {"since", "until"}, {"region", "nation"}]
-    for names in together:  # else most of the answers would be empty
-        if names <= one.keys():
-            one |= {k: v for k, v in numbers.choice(query.parameters).items() if k in names}
-    return Template(query.template).substitute(one)
 
 
 def run(scale: float = SCALE) -> list[Figure]:
@@ -54,15 +41,13 @@ def run(scale: float = SCALE) -> list[Figure]:
         scale: SSB scale factor.
     """
     numbers = random.Random(SEED)
-    queries = [query for query in QUERIES if query.name not in _TOO_LARGE]
+    queries = held_queries()
     with ssb_session(scale, cube=True) as spark:
         scanned = spark.newSession()
         for key in ("spark.cachemgr.metastore.url", "spark.cachemgr.location"):
-            scanned.conf.set(key, spark.conf.get(key))
+            scanned.conf.set(key, str(spark.conf.get(key)))
+        scanned.conf.set(_LOCAL, "false")
         cachemgr.enable(scanned)
-        cachemgr.disable(spark)
-        spark.conf.set(_LOCAL, "true")
-        cachemgr.enable(spark)
         for _ in range(3):  # all sets are pinned meanwhile
             for query in QUERIES:
                 spark.sql(query.sql()).collect()
@@ -74,7 +59,7 @@ def run(scale: float = SCALE) -> list[Figure]:
                 yield drawn(query, numbers)
 
         kinds: dict[str, tuple[SparkSession, Callable[[], Iterator[str]]]] = {
-            "local hit": (spark, texts),
+            _LOCAL_HIT: (spark, texts),
             "scanned hit": (scanned, texts),
             "SELECT 1": (spark, lambda: iter([f"SELECT {numbers.randrange(10**9)}"] * 5)),
             "VALUES (1)": (
@@ -84,17 +69,33 @@ def run(scale: float = SCALE) -> list[Figure]:
         }
         wall: dict[tuple[str, str], list[float]] = defaultdict(list)
         cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
-        whole: dict[str, list[float]] = defaultdict(list)
+        whole: dict[tuple[str, str], list[float]] = defaultdict(list)
         for _ in range(_ROUNDS):
             for kind, (session, made) in kinds.items():
                 for text in made():
                     _stages(session, text, kind, wall, cpu)
-                for text in made():
-                    start = time.perf_counter()
-                    session.sql(text).collect()
-                    whole[kind].append((time.perf_counter() - start) * 1e3)
+                for name, ask in _ASKED.items():
+                    for text in made():
+                        start = time.perf_counter()
+                        ask(session.sql(text))
+                        whole[kind, name].append((time.perf_counter() - start) * 1e3)
         cachemgr.disable(scanned)
-    return _figures(wall, cpu, whole)
+    return _figures(kinds, wall, cpu, whole)
+
+
+def _shown(frame: DataFrame) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        frame.show()
+
+
+# how a person or a program asks for the rows
+_ASKED: Final[dict[str, Callable[[DataFrame], object]]] = {
+    "collect": DataFrame.collect,
+    "show": _shown,
+    "toPandas": DataFrame.toPandas,
+    "toArrow": DataFrame.toArrow,
+}
+_BUDGETS: Final = {"collect": 30.0, "toPandas": 50.0, "toArrow": 50.0}
 
 
 def _stages(
@@ -131,24 +132,31 @@ def _stages(
 
 
 def _figures(
+    kinds: Iterable[str],
     wall: dict[tuple[str, str], list[float]],
     cpu: dict[tuple[str, str], list[float]],
-    whole: dict[str, list[float]],
+    whole: dict[tuple[str, str], list[float]],
 ) -> list[Figure]:
     figures = []
-    for kind in whole:
+    for kind in kinds:
         for stage in _STAGES:
             figures.append(Figure(f"{kind}, {stage} p50", percentile(wall[kind, stage], 0.5), "ms"))
             figures.append(
                 Figure(f"{kind}, {stage}, thread p50", percentile(cpu[kind, stage], 0.5), "ms")
             )
-        figures.append(Figure(f"{kind} p50", percentile(whole[kind], 0.5), "ms"))
-        figures.append(Figure(f"{kind} p99", percentile(whole[kind], 0.99), "ms"))
-    beside = percentile(whole["local hit"], 0.5)
-    figures += [
-        Figure("local hit against SELECT 1", beside / percentile(whole["SELECT 1"], 0.5), "x", 1.2),
-        Figure(
-            "local hit against a scanned one", beside / percentile(whole["scanned hit"], 0.5), "x"
-        ),
+        budgets = _BUDGETS if kind == _LOCAL_HIT else {}
+        for name in _ASKED:
+            millis = whole[kind, name]
+            p50 = Figure(f"{kind}, {name} p50", percentile(millis, 0.5), "ms", budgets.get(name))
+            figures += [p50, Figure(f"{kind}, {name} p99", percentile(millis, 0.99), "ms")]
+
+    def against(kind: str) -> float:
+        return percentile(whole[_LOCAL_HIT, "collect"], 0.5) / percentile(
+            whole[kind, "collect"], 0.5
+        )
+
+    return [
+        *figures,
+        Figure("local hit against SELECT 1", against("SELECT 1"), "x", 1.2),
+        Figure("local hit against a scanned one", against("scanned hit"), "x"),
     ]
-    return figures
