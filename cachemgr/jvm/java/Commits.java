@@ -177,7 +177,7 @@ public final class Commits {
     }
 
     /** The file of a commit as a snapshot's log segment holds it in memory: those since its checkpoint. */
-    private static FileStatus status(LogSegment segment, long version) {
+    static FileStatus status(LogSegment segment, long version) {
         List deltas = Scala.list(segment.deltas());
         for (int i = deltas.size() - 1; i >= 0; i--) {
             FileStatus status = (FileStatus) deltas.get(i);

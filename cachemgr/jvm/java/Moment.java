@@ -53,7 +53,11 @@ public final class Moment {
             return known;
         }
         OptimisticTransaction active = (OptimisticTransaction) transaction.get();
-        Snapshot found = active == null ? index.getSnapshot() : active.getDeltaScanGenerator(index).snapshotToScan();
+        Snapshot found = active == null ? StillNewest.of(index) : active.getDeltaScanGenerator(index).snapshotToScan();
+        if (found == null) {
+            Counters.count("listed");
+            found = index.getSnapshot();
+        }
         snapshots.put(location, found);
         return found;
     }
