@@ -179,7 +179,7 @@ SETTINGS: tuple[Setting, ...] = (
         "local.enabled",
         "local_enabled",
         "boolean",
-        "false",
+        "true",
         "runtime",
         "Compute the rows of a query that reads pinned sets alone in the thread that plans it, "
         "without a Spark job.",
@@ -367,7 +367,7 @@ class Settings:
     pin_enabled: bool = True
     pin_max_bytes: int = 256 * 1024 * 1024
     pin_max_rows_per_set: int = 500_000
-    local_enabled: bool = False
+    local_enabled: bool = True
     local_max_held_bytes: int = 128 * 1024 * 1024
     local_max_rows: int = 100_000
     local_max_groups: int = 10_000

@@ -77,7 +77,7 @@ def test_a_further_session_finds_pins_and_memories_warm(lab):
         assert Counter(map(str, other.sql(TOTALS).collect())) == Counter(
             map(str, lab.plain.sql(TOTALS).collect())
         )
-        assert cachemgr.counters(other) == NONE | {"hits": 1, "pin_hits": 1}
+        assert cachemgr.counters(other) == NONE | {"hits": 1, "pin_hits": 1, "local_hits": 1}
         assert pins(lab).stats().pins == 1 and persistent(lab) == 1
         assert api._of(other).session.application is api._of(lab.spark).session.application
         assert api._of(other).session.feed is api._of(lab.spark).session.feed
