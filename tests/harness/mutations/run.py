@@ -159,7 +159,8 @@ def tried(clone: Clone, mutation: Mutation) -> dict[str, Any]:
     try:
         if is_java and not clone.makes_jar():
             return result | {"by": "the compiler", "chosen": True}
-        chosen, late = clone.collected("--choose"), list[str]()
+        # as the two processes of make test choose
+        chosen, late = clone.collected("--choose", f"--seconds={2 * SECONDS}"), list[str]()
         if not is_java:
             covers = {name for name, each in clone.record.items() if mutation.name in each.covers}
             chosen = [test for test in chosen if unit(test) in covers]
