@@ -4,6 +4,7 @@ is the newest for sure; see `StillNewest.java`."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ WANTED = [("north", 22), (None, 4)]
 _LIMIT = "spark.databricks.delta.stalenessLimit"
 
 
+def _text(star: Star) -> str:
+    return QUERY.replace("sales", f"{star.schema}.sales").replace("shops", f"{star.schema}.shops")
+
+
 def _query(star: Star) -> Any:
-    text = QUERY.replace("sales", f"{star.schema}.sales").replace("shops", f"{star.schema}.shops")
-    return star.spark.sql(text)
+    return star.spark.sql(_text(star))
 
 
 def _strict(star: Star) -> StarDecider:
@@ -155,7 +159,29 @@ def test_a_version_that_the_query_fixed_is_not_looked_at(star: Star) -> None:
     text = f"SELECT sum(amount) FROM {star.schema}.sales VERSION AS OF {version}"
     assert star.spark.sql(text).collect()[0][0] == 26
     after = hook.counters(star.spark)
+    assert after["asked"] == before["asked"] + 1
     assert (after["looked_up"], after["listed"]) == (before["looked_up"], before["listed"])
+
+
+def test_a_frame_that_was_analysed_some_time_ago_is_listed(star: Star) -> None:
+    _strict(star)
+    frame = _query(star)
+    frame.schema  # noqa: B018
+    time.sleep(1.2)
+    assert _listed(star, lambda: rows(frame)) == (WANTED, 2)
+
+
+def test_a_file_system_that_hadoop_does_not_keep_is_not_opened_for_a_look(star: Star) -> None:
+    _strict(star)
+    session = star.spark.newSession()
+    session.conf.set("spark.hadoop.fs.file.impl.disable.cache", "true")
+    session.conf.set("fs.file.impl.disable.cache", "true")
+    hook.install(session, StarDecider(star, strict=True))
+    try:
+        frame = session.sql(_text(star))
+        assert _listed(star, lambda: rows(frame)) == (WANTED, 2)
+    finally:
+        hook.uninstall(session)
 
 
 @pytest.fixture
@@ -181,6 +207,13 @@ def test_an_object_store_is_listed_once_from_the_version_on(object_store: Star) 
     frame = _analysed_before_a_commit_of_another(object_store)
     assert _listed(object_store, lambda: rows(frame)) == ([("north", 122), (None, 4)], 1)
     commit = _commit(object_store, _log(object_store).unsafeVolatileSnapshot().version())
+    after_next = commit.with_name(f"{int(commit.stem) + 2:020}.json")
+    frame = _query(object_store)
+    frame.schema  # noqa: B018
+    after_next.write_text("")  # which two statuses would not see, and Delta refuses
+    with pytest.raises(Exception, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
+        rows(frame)
+    after_next.unlink()
     then = commit.stat()
     frame = _query(object_store)
     frame.schema  # noqa: B018
