@@ -20,7 +20,7 @@ def data(folder: str) -> set[str]:
     return {p.name for p in Path(folder).glob("part-*.parquet")}
 
 
-@pytest.mark.parametrize("refreshes", [6, 200])
+@pytest.mark.parametrize("refreshes", [6, 50])
 def test_the_disk_is_flat_and_a_query_planned_before_finishes(lab, metastore, refreshes):
     lab.sql("SET spark.cachemgr.pin.enabled=false")
     lab.cache(f"by_region AS {QUERY}")
