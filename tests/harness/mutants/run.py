@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class _Loop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         reached: dict[int, list[pytest.Function]] = defaultdict(list)
         for item in session.items:
-            if not isinstance(item, pytest.Function) or _needs_fixtures(item):
+            if not isinstance(item, pytest.Function) or needs_fixtures(item):
                 continue
             STATE.refused.clear()
             error = _error(item)
@@ -54,6 +55,8 @@ class _Loop:
                 raise SystemExit(f"{item.nodeid} fails without any mutant: {error!r}")
             for number in STATE.refused:
                 reached[number].append(item)
+        if not reached:
+            raise SystemExit("no test reaches any guard: is none of them called?")
         for mutant in self.tried:
             STATE.off = frozenset({mutant.number})
             tests = sorted(reached[mutant.number], key=_is_slow)
@@ -63,8 +66,9 @@ class _Loop:
         return True
 
 
-def _needs_fixtures(item: pytest.Function) -> bool:
-    return bool(set(item.fixturenames) - set(_arguments(item)) - {"request"})
+def needs_fixtures(item: pytest.Function) -> bool:
+    """Whether it asks for any; those that every test has are not needed here."""
+    return bool(set(signature(item.obj).parameters) - set(_arguments(item)) - {"request"})
 
 
 def _arguments(item: pytest.Function) -> dict[str, Any]:
