@@ -32,6 +32,15 @@ SINCE: Final[dict[str, tuple[str, str]]] = {
     ),
     "tests/e2e/test_newer_syntax.py::test_a_script": ("4.1", "SQL scripting without a setting"),
     "tests/e2e/test_newer_syntax.py::test_a_metric_view": ("4.2", "metric views"),
+    "tests/e2e/test_newer_syntax.py::test_an_output_named_in_grouping_sets": (
+        "4.2",
+        "one key for an output's name in GROUPING SETS and its expression in GROUP BY",
+    ),
+    "tests/e2e/test_published_settings.py::test_a_setting_of_one_function_counts_where_that_is_called"
+    "[spark.sql.legacy.truncateForEmptyRegexSplit": (
+        "4.1",
+        "spark.sql.legacy.truncateForEmptyRegexSplit",
+    ),
     "tests/e2e/test_newer_syntax.py::test_qualify": ("4.2", "QUALIFY"),
     "tests/e2e/test_gestures.py::test_sql_text[zipWithIndex": ("4.2", "DataFrame.zipWithIndex"),
     "tests/e2e/test_gestures.py::test_dataframes[zipWithIndex": ("4.2", "DataFrame.zipWithIndex"),

@@ -304,7 +304,7 @@ def test_what_cannot_be_had_exactly_comes_from_the_base(lab, metastore):
     assert "from cache" not in told and "weights: " in reason and "FLOAT" in reason.upper()
     lab.cache(
         "sets AS SELECT region, year(day) AS y, SUM(s) AS s, SUM(n) AS n FROM weights "
-        "GROUP BY region, year(day) GROUPING SETS ((region, y), (region), ())",
+        "GROUP BY region, year(day) GROUPING SETS ((region, year(day)), (region), ())",
         refresh=False,
     )  # fmt: skip
     assert "3 grouping sets from cache" in refreshed(lab, "sets")[0]

@@ -81,3 +81,12 @@ def test_a_script_is_answered(lab) -> None:
 def test_qualify_is_answered(lab, query: str) -> None:
     lab.cache(CUBE)
     lab.hit(query)
+
+
+def test_an_output_named_in_grouping_sets(lab) -> None:
+    lab.cache(
+        "sets AS SELECT region, year(day) AS y, SUM(amt) AS s FROM sales "
+        "GROUP BY region, year(day) GROUPING SETS ((region, y), (region), ())"
+    )
+    lab.hit("SELECT year(day), region, SUM(amt) FROM sales GROUP BY year(day), region")
+    lab.hit("SELECT SUM(amt) FROM sales")
