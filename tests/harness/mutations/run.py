@@ -186,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="does make test notice a change?")
     parser.add_argument("--n", type=int, default=40, help="how many (40)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=["python", "java"], help="those of one language")
     parser.add_argument("--minutes", type=float, default=600.0, help="when to begin no other")
     asked = parser.parse_args(arguments)
     until = time.monotonic() + 60 * asked.minutes
@@ -194,7 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = FOLDER / f"{clone.commit[:12]}-{asked.seed}.jsonl"
     results = {each["at"]: each for each in _kept(path)}
     for mutation in mutations(clone, asked.n, asked.seed):
-        if f"{mutation.name}:{mutation.line}" in results or time.monotonic() > until:
+        language = "java" if mutation.path.endswith(".java") else "python"
+        is_done = f"{mutation.name}:{mutation.line}" in results
+        if is_done or time.monotonic() > until or asked.only not in (None, language):
             continue
         result = tried(clone, mutation)
         results[result["at"]] = result
