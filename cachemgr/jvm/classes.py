@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 HADOOP_PATH: Final = "org.apache.hadoop.fs.Path"
 
 _FEW: Final = 4
+_MOST_PAIRS: Final = 10  # that Map.of takes
 _NUL: Final = "\0"
 
 _found: dict[tuple[int, str], Any] = {}
@@ -50,7 +52,14 @@ def java_list(jvm: Any, items: Iterable[str]) -> Any:
 
 
 def java_map(jvm: Any, items: Mapping[str, Any]) -> Any:
-    """A map of the JVM's."""
+    """A map of the JVM's, to be read: a small one takes one call.
+
+    Args:
+        jvm: The view that a session or context has of its JVM.
+        items: Its entries, none of them None.
+    """
+    if len(items) <= _MOST_PAIRS:
+        return class_on_path(jvm, "java.util.Map").of(*chain.from_iterable(items.items()))
     made = class_on_path(jvm, "java.util.HashMap")()
     for key, value in items.items():
         made.put(key, value)

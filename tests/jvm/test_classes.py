@@ -1,11 +1,11 @@
-"""Lists of the JVM's: many texts are handed over as one, and arrive as they are."""
+"""Lists and maps of the JVM's: many texts are handed over as one, and arrive as they are."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
 
-from cachemgr.jvm.classes import java_list
+from cachemgr.jvm.classes import java_list, java_map
 
 LISTS = {
     "none": [],
@@ -22,3 +22,11 @@ LISTS = {
 @pytest.mark.parametrize("items", LISTS.values(), ids=LISTS)
 def test_texts_arrive_as_they_are(spark: SparkSession, items: list[str]) -> None:
     assert list(java_list(spark._jvm, iter(items))) == items
+
+
+@pytest.mark.parametrize("entries", [0, 1, 10, 11])
+def test_entries_arrive_as_they_are(spark: SparkSession, entries: int) -> None:
+    items = {f"`{n}`": f"value {n}" for n in range(entries)}
+    made = java_map(spark._jvm, items)
+    assert made.size() == entries
+    assert {key: made.get(key) for key in items} == items
