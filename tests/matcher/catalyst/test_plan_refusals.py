@@ -80,6 +80,14 @@ def test_a_class_that_is_not_known_takes_no_name_that_is(name: str) -> None:
     assert isinstance(states, Reason) and states.code.value == "NOT_MERGEABLE"
 
 
+def test_nothing_is_looked_for_in_a_plan_that_was_not_written_whole() -> None:
+    found: list[LocatedBlock] = []
+    walk_blocks(document({**aggregate(relation(), K, SUM), "x": "it is too long"}), found.append)  # type: ignore[arg-type]
+    assert [(each.block, [r.code.value for r in each.reasons]) for each in found] == [
+        (None, ["QUERY_TOO_LARGE"])
+    ]
+
+
 def exists(query: dict[str, Any], *conditions: Any) -> dict[str, Any]:
     """The groups of a table's rows for which `query` finds something."""
     test = ["q", "SUBQUERY", "exists t", None, query, list(conditions)]
@@ -123,6 +131,8 @@ def test_an_escape_character_is_neither_a_subquery_nor_an_aggregate() -> None:
         (aggregate(relation(cache=True), K, SUM), {}, "LogicalRelation"),
         (aggregate(joined("ANY_KIND_TO_COME"), K, SUM), {}, "ANY_KIND_TO_COME"),
         (aggregate(relation(), K, SUM), {"kind": "other"}, "not a table of files"),
+        (aggregate(relation(), K, SUM), {"kind": "managed"}, "managed by a catalog"),
+        ({**aggregate(relation(), K, SUM), "x": "it is too deep"}, {}, "it is too deep"),
         (aggregate(relation(), K, SUM), {"pinned": True}, "version 3 of t"),
         (
             {"n": "Project", "p": [["x", "METADATA_COLUMN", "path"]], "c": [relation()]},

@@ -52,6 +52,12 @@ def test_without_a_decision_the_searches_have_their_bounds_all_the_same() -> Non
     spend(10**9)
 
 
+def test_a_decision_ends_when_its_time_is_up() -> None:
+    with decision(100, 0.0), pytest.raises(OutOfTime):
+        for _ in range(1_000):
+            tick(1_000)
+
+
 def test_time_is_looked_at_where_no_steps_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
