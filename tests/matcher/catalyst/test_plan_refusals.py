@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from matcher.catalyst.document import VERSION, queries_in
-from matcher.catalyst.reader import LocatedBlock, build_block, definition_block, walk_blocks
+from matcher.catalyst.reader import (
+    LocatedBlock,
+    blocks,
+    build_block,
+    definition_block,
+    walk_blocks,
+)
 from matcher.catalyst.subqueries import without_distinct
 from matcher.index.registry import Registry
 from matcher.model.errors import NotSupported
@@ -81,11 +87,10 @@ def test_a_class_that_is_not_known_takes_no_name_that_is(name: str) -> None:
 
 
 def test_nothing_is_looked_for_in_a_plan_that_was_not_written_whole() -> None:
-    found: list[LocatedBlock] = []
-    walk_blocks(document({**aggregate(relation(), K, SUM), "x": "it is too long"}), found.append)  # type: ignore[arg-type]
-    assert [(each.block, [r.code.value for r in each.reasons]) for each in found] == [
-        (None, ["QUERY_TOO_LARGE"])
-    ]
+    plan = {**aggregate(relation(), K, SUM), "x": "it is too long"}
+    [found] = blocks(document(plan))
+    assert found.block is None
+    assert [reason.code.value for reason in found.reasons] == ["QUERY_TOO_LARGE"]
 
 
 def exists(query: dict[str, Any], *conditions: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _LAST = (1 << 31) - 1
         (Lit("1234567.8", "string"), "float", None),
         (Lit(0, "date"), "timestamp_ntz", Lit(0, "timestamp_ntz")),
         (Lit(0, "date"), "string", None),
-        (Lit(b"7", "binary"), "string", None),  # type: ignore[arg-type]
+        (Lit(b"7", "binary"), "string", None),
     ],
 )
 def test_a_cast(value: Lit, type: str, becomes: Lit | None) -> None:
