@@ -10,6 +10,8 @@ from typing import Final
 
 from cachemgr.sparks import MINORS, minor_of
 
+_WRONG: Final = "tests/harness/mutants/test_wrong_rows.py::test_without_its_guard_rows_are_wrong"
+_TYPES: Final = "tests/matcher/sql/test_sql_types.py::test_type"
 _FIXTURES: Final = "tests/matcher/test_fixtures.py::test_rows_names_and_types"
 
 SINCE: Final[dict[str, tuple[str, str]]] = {
@@ -20,6 +22,10 @@ SINCE: Final[dict[str, tuple[str, str]]] = {
         "4.2",
         "GROUPING SETS (()) does not group",
     ),
+    f"{_WRONG}[aggregates_sketches": ("4.1", "KLL sketches, which one of the caches stores"),
+    f"{_WRONG}[guards_roll_up: Noop - a KLL sketch": ("4.1", "KLL sketches"),
+    f"{_TYPES}[ansi-kll_sketch_agg_bigint(b)]": ("4.1", "KLL sketches"),
+    f"{_TYPES}[no-ansi-kll_sketch_agg_bigint(b)]": ("4.1", "KLL sketches"),
     "tests/matcher/test_known_expressions.py::test_functions": ("4.1", "functions of KLL sketches"),
     "tests/matcher/test_known_expressions.py::test_aggregates": ("4.1", "KLL sketches"),
     "tests/matcher/test_known_expressions.py::test_constants_of_all_types": (
