@@ -71,9 +71,10 @@ setup: $(STAMP)
 	@PIP_CONSTRAINT=constraints.txt .venv/bin/python -m pip install \
 		--quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
+	@echo "installed; for python and cachemgr by their names alone: . .venv/bin/activate"
 
 $(OLDER:%=.venv-%/.setup-done): .venv-%/.setup-done: .venv/.setup-done
-	@echo "installing Spark $(PYSPARK_$*) into .venv-$*, which takes some minutes"
+	@echo "installing Spark $(PYSPARK_$*) into .venv-$*, which takes up to some minutes"
 	@.venv/bin/python .ci/older_spark.py .venv-$* $(PYSPARK_$*)
 	@touch $@
 
@@ -107,6 +108,7 @@ smoke: $(PREPARED)
 dist: .venv/.setup-done
 	.venv/bin/python -m tests.gate.ledger
 	.venv/bin/python -m tests.release dist
+	@ls dist
 
 installed: .venv/.spark-prepared
 	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && \

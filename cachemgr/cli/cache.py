@@ -13,7 +13,7 @@ from cachemgr.cli.choice import one_of
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, statement_of
-from cachemgr.cli.output import Format, moment, say, show, show_one
+from cachemgr.cli.output import Format, moment, say, show, show_line, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.waiting import failure_of, joined, over
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
@@ -225,11 +225,12 @@ def why(
         return
     local = found.get("localHits", 0)  # which an earlier service does not tell
     without = f" ({local} without a Spark job)" if local else ""
-    say(f"{plural(found['hits'], 'hit')}{without}, {plural(found['misses'], 'miss', 'misses')}")
+    hits, misses = plural(found["hits"], "hit"), plural(found["misses"], "miss", "misses")
+    show_line(f"{hits}{without}, {misses}")
     if found["reasons"]:
         show(found["reasons"], ("code", "count", ("latest", "latestAt"), "detail"), client.output)
     if found["latest"]:
-        say("the latest:")
+        show_line("the latest:")
         codes = [list(dict.fromkeys(r["code"] for r in one["reasons"])) for one in found["latest"]]
         latest = [{**one, "reasons": c} for one, c in zip(found["latest"], codes, strict=True)]
         show(latest, _DECISIONS, client.output)

@@ -94,6 +94,11 @@ def say(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
+def show_line(text: str) -> None:
+    """A line of the data, for people."""
+    typer.echo(printable(text))
+
+
 def _console() -> Console:
     return Console(
         file=sys.stdout, width=None if sys.stdout.isatty() else _NO_WIDTH, highlight=False

@@ -181,8 +181,9 @@ SETTINGS: tuple[Setting, ...] = (
         "boolean",
         "true",
         "runtime",
-        "Compute the rows of a query that reads pinned sets alone in the thread that plans it, "
-        "without a Spark job.",
+        "Compute the rows of a query that reads a pinned set alone in the thread that plans it, "
+        "without a Spark job. The driver has them where a session of the application has this when "
+        "it is enabled.",
     ),
     _setting(
         "local.maxHeldBytes",

@@ -262,13 +262,17 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
-    """Hits, misses, errors and pins of an enabled session since it was enabled.
+    """Hits, misses, errors and reads of pinned sets of an enabled session since it was enabled.
 
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
-    `local_hits` were computed while they were planned, without a job.
+    `local_hits` were computed while they were planned, without a job. `pin_hits` found their set
+    in memory, `pin_misses` did not.
     """
-    names = ("hits", "misses", "local_hits", "fresh_hits", "tail_hits", "fresh_rows")
+    names = (
+        *("hits", "misses", "errors", "local_hits", "fresh_hits", "tail_hits", "fresh_rows"),
+        *("pin_hits", "pin_misses"),
+    )
     none = dict.fromkeys(names, 0)
     session = _of(spark).session
     session.application.outcomes.settle()

@@ -15,12 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting_names import PREFIX
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.hidden import without_hidden
 from cachemgr.spark import hook
+from cachemgr.spark.held.pins import PinStore
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, Replacement
 from cachemgr.spark.outcomes import not_put_in
@@ -30,6 +32,7 @@ from matcher.catalyst.templates import PlanDocument
 from matcher.model.message import Word
 from matcher.model.reasons import Reason, ReasonCode
 
+_LOCAL: Final = f"{PREFIX}local.enabled"
 _STREAM: Final = Reason(
     ReasonCode.UNSUPPORTED_OPERATOR,
     "the query is a stream, and a cache is what was read once",
@@ -73,10 +76,14 @@ def explain_query(
     return replace(explanation_of(found, notes=notes), computed=_computed(why_not))
 
 
-def _not_held(made: Sequence[Replacement], settings: Settings) -> str | None:
+def _not_held(made: Sequence[Replacement], settings: Settings, pins: PinStore) -> str | None:
     """Why nobody tries to compute a query that reads pinned sets; None where that is tried."""
-    if not settings.local_enabled or (len(made) == 1 and made[0].local is not None):
+    if not settings.local_enabled:
+        return f"{_LOCAL} is false"
+    if len(made) == 1 and made[0].local is not None:
         return None
+    if not pins.holds_rows:
+        return f"{_LOCAL} was false in each session of the application when it was enabled"
     if len(made) > 1 or len(made[0].relations) > 1:
         return "it reads more than one set"
     return (
@@ -128,7 +135,7 @@ class _ExplainingDecider:
         self._found[context.number] = found
         pinned = [r for one in made for r in one.relations.values() if isinstance(r, PinnedSet)]
         if pinned and not context.in_subquery:
-            self.not_held = _not_held(made, settings)
+            self.not_held = _not_held(made, settings, self._session.application.pins)
         return made
 
     def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:

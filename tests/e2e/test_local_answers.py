@@ -234,7 +234,7 @@ def test_without_the_drivers_copy_the_pin_answers(lab) -> None:
     with lab.conf(spark__cachemgr__local__enabled="false"):
         lab.hit(BY_REGION)
         until(lambda: store.stats().pins == pinned + 1, "pinned")
-        assert told(lab, BY_REGION) is None
+        assert told(lab, BY_REGION) == "by a Spark job: spark.cachemgr.local.enabled is false"
     (key, pin) = list(store._pins.items())[-1]
     assert pin.held_bytes > 0
     computed(lab, BY_REGION)
@@ -343,3 +343,12 @@ def test_a_rule_of_another_extension_that_changes_the_plan(warm, rules: None) ->
         assert cachemgr.explain(session, query).computed == (
             "by a Spark job: an optimizer rule of another extension changes the query's plan"
         )
+
+
+def test_a_session_that_wants_none_is_told_so(warm) -> None:
+    with warm.conf(spark__cachemgr__local__enabled="false"):
+        before = local(warm)
+        warm.hit(BY_REGION)
+        assert local(warm) == before
+        assert told(warm, BY_REGION) == "by a Spark job: spark.cachemgr.local.enabled is false"
+    computed(warm, BY_REGION)

@@ -16,7 +16,13 @@ from cachemgr.spark import api
 
 pytestmark = pytest.mark.spark
 
-NONE = dict.fromkeys(("hits", "misses", "local_hits", "fresh_hits", "tail_hits", "fresh_rows"), 0)
+NONE = dict.fromkeys(
+    (
+        *("hits", "misses", "errors", "local_hits", "fresh_hits", "tail_hits", "fresh_rows"),
+        *("pin_hits", "pin_misses"),
+    ),
+    0,
+)
 TOTALS = "SELECT region, SUM(amt) AS total FROM sales GROUP BY region"
 CACHE = "r AS SELECT region, day, SUM(amt) AS s FROM sales GROUP BY region, day"
 URLS = ("spark.cachemgr.metastore.url", "spark.cachemgr.location", "spark.cachemgr.mode")

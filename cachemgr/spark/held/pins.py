@@ -117,6 +117,11 @@ class PinStore:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=thread_name)
         self._closed = False
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether the driver has copies of pins' rows, where they can be had and fit."""
+        return self._max_held_bytes > 0
+
     def get(self, key: PinKey) -> PinnedSet | None:
         """The pin, to be used as a relation of a `Replacement`; None if there is none, or if its
         blocks were taken away."""

@@ -1,5 +1,8 @@
 package relationalcache.local;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.types.Decimal;
@@ -11,12 +14,17 @@ import relationalcache.Scala;
 final class Spent {
     /** Of expressions, of which each row takes some: about a tenth of a second. */
     private static final long MOST_STEPS = 5_000_000;
-    /** However slow the machine is at the moment. */
+    /** Of the processor. */
     private static final long MOST_NANOS = 250_000_000;
+    /** Of the clock: a busy machine, or a pause of the collector, says nothing of the next query. */
+    private static final long MOST_WAITED_NANOS = 1_000_000_000;
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    private static final boolean IS_MEASURED = THREADS.isCurrentThreadCpuTimeSupported();
     private static final int LOOK = 512;
 
     private final Bounds bounds;
-    private final long until = System.nanoTime() + MOST_NANOS;
+    private final long until = System.nanoTime() + MOST_WAITED_NANOS;
+    private final long measuredUntil = measured() + MOST_NANOS;
     private long rows = 0;
     private long steps = 0;
     private long bytes = 0;
@@ -63,13 +71,20 @@ final class Spent {
     /** One more row was looked at: now and then whether there is time left, and whether anybody still waits. */
     void tick() {
         if (++ticks % LOOK == 0) {
-            if (System.nanoTime() - until > 0) {
+            if (measured() > measuredUntil) {
                 throw new Bounds.Exceeded("more time than it may take");
+            }
+            if (System.nanoTime() - until > 0) {
+                throw new Bound.Refused("no time, as the machine is busy");
             }
             if (Thread.currentThread().isInterrupted()) {
                 throw new Bound.Refused("nobody waits for it any more");
             }
         }
+    }
+
+    private static long measured() {
+        return IS_MEASURED ? THREADS.getCurrentThreadCpuTime() : 0;
     }
 
     /** One more row of some kind is kept. */
