@@ -32,6 +32,11 @@ SINCE: Final[dict[str, tuple[str, str]]] = {
         "4.1",
         "two quotes in a string are one",
     ),
+    "tests/refresh/full/test_one_shuffle.py": ("4.1", "DataFrame.repartitionById"),
+    "tests/refresh/full/test_cube_build.py::test_a_refresh_that_ends_while_it_plans": (
+        "4.1",
+        "CacheManager.numCachedEntries, by which it counts",
+    ),
     "tests/e2e/test_parser_settings.py": (
         "4.1",
         "spark.sql.legacy.consecutiveStringLiterals.enabled",
