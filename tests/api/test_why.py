@@ -65,7 +65,7 @@ def test_hits_and_misses_by_reason(run, logged):
 
 
 def test_for_people(run, logged):
-    code, out, err = run("cache", "why", "shop.cube")
+    code, out, _ = run("cache", "why", "shop.cube")
     assert code == 0 and "2 hits, 4 misses" in out and "STALE 3" in out
     assert "GROUPING SET" in out and "LATEST" in out and "(region, day)" in out
     latest = out[out.index("OUTCOME") :]
