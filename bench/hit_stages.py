@@ -90,10 +90,10 @@ def _shown(frame: DataFrame) -> None:
 
 # how a person or a program asks for the rows
 _ASKED: Final[dict[str, Callable[[DataFrame], object]]] = {
-    "collect": DataFrame.collect,
+    "collect": lambda frame: frame.collect(),
     "show": _shown,
-    "toPandas": DataFrame.toPandas,
-    "toArrow": DataFrame.toArrow,
+    "toPandas": lambda frame: frame.toPandas(),
+    "toArrow": lambda frame: frame.toArrow(),
 }
 _BUDGETS: Final = {"collect": 30.0, "toPandas": 50.0, "toArrow": 50.0}
 
