@@ -117,13 +117,18 @@ def _kinds(
             lambda text: _without_us(spark, text), _WITHOUT, of(QUERIES)
         ),
         _DUCKDB: _Kind(
-            lambda text: duck.cursor().sql(text).fetchall(),
+            lambda text: _by_duckdb(duck, text),
             _WITH_US,
             (transpile(text, read="spark", write="duckdb")[0] for text in of(held_queries())),
         ),
         "SELECT 1": _Kind(asked, _WITH_US, of_no_table("SELECT {}")),
         "VALUES (1)": _Kind(asked, _WITH_US, of_no_table("SELECT * FROM VALUES ({})")),
     }
+
+
+def _by_duckdb(duck: duckdb.DuckDBPyConnection, text: str) -> object:
+    with duck.cursor() as cursor:  # one for each thread
+        return cursor.sql(text).fetchall()
 
 
 @contextmanager
