@@ -32,6 +32,14 @@ SINCE: Final[dict[str, tuple[str, str]]] = {
         "4.1",
         "two quotes in a string are one",
     ),
+    "tests/config/test_spark_registry.py::test_each_judgement_is_of_a_setting": (
+        "4.2",
+        "some of the settings that are judged",
+    ),
+    "tests/config/test_spark_registry.py::test_what_is_known_of_values": (
+        "4.2",
+        "some of the settings whose values are known",
+    ),
     "tests/refresh/full/test_one_shuffle.py": ("4.1", "DataFrame.repartitionById"),
     "tests/refresh/full/test_cube_build.py::test_a_refresh_that_ends_while_it_plans": (
         "4.1",
