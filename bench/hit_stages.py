@@ -5,8 +5,7 @@ nothing.
 Each text is asked once with constants that were drawn by `SEED` and not asked before: Spark
 compiles code with the numbers of a query in it, so that constants which come again cost less than
 those of a dashboard. The kinds are asked by turns, each by `collect()`, `show()`, `toPandas()` and
-`toArrow()`. Thread time is the processor time of the thread
-that plans.
+`toArrow()`. Thread time is the processor time of the thread that plans.
 """
 
 from __future__ import annotations

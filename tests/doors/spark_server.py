@@ -31,6 +31,18 @@ def spark_home() -> Path:
     return Path(_find_spark_home())
 
 
+def reads_cache(plan: str, cache: str = "") -> bool:
+    """Whether a plan that Spark shows scans a cache's files or pinned rows, or is what was computed
+    from these.
+
+    Args:
+        plan: The plan.
+        cache: The cache's name; any one if it is empty.
+    """
+    scans = f"relational_cache.{cache}" in plan
+    return scans or ("LocalTableScan" in plan and "FileScan" not in plan)
+
+
 def server_conf(folder: Path, **more: str) -> dict[str, str]:
     """The configuration of a server over small data.
 

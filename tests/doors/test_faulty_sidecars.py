@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.doors.faulty_sidecar import SLOW_SECONDS
-from tests.doors.spark_server import Server, server, server_conf
+from tests.doors.spark_server import Server, reads_cache, server, server_conf
 from tests.processes import postgres_server, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -80,8 +80,7 @@ def _told(folder: Path, reason: str) -> bool:
 
 
 def _hits(made: Server) -> bool:
-    plan = made.sql(f"EXPLAIN {_QUERY}")[0][0][0]
-    return "relational_cache." in plan or ("FileScan" not in plan and "LocalTableScan" in plan)
+    return reads_cache(made.sql(f"EXPLAIN {_QUERY}")[0][0][0])
 
 
 def _longest(made: Server) -> float:

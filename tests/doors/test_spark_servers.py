@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, inspect, text
 import cachemgr
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
-from tests.doors.spark_server import Server, server, server_conf
+from tests.doors.spark_server import Server, reads_cache, server, server_conf
 from tests.processes import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -42,19 +42,14 @@ def _expected() -> list[tuple[int, int, int]]:
     return [(shop, sum(2 * i for i in ids), len(ids)) for shop, ids in shops.items()]
 
 
-def _reads_cache(plan: str) -> bool:
-    """A scan of a cache's files or pinned rows, or its rows themselves."""
-    return "/caches/" in plan or "LocalTableScan" in plan
-
-
 def test_a_dbapi_client_hits_with_the_right_rows(servers: Server) -> None:
     rows, plan = servers.sql(_QUERY, f"EXPLAIN {_QUERY}")
     assert [tuple(row) for row in rows] == _expected()
-    assert _reads_cache(plan[0][0])
+    assert reads_cache(plan[0][0])
     (told,) = servers.sql(f"EXPLAIN REWRITE {_QUERY}")
     assert ("result", "hit") in told and ("cache", "by_shop") in told
     off, plan = servers.sql("SET spark.cachemgr.enabled=false", f"EXPLAIN {_QUERY}")
-    assert off and not _reads_cache(plan[0][0])
+    assert off and not reads_cache(plan[0][0])
 
 
 def test_a_dashboards_sqlalchemy_url_hits(servers: Server) -> None:
@@ -66,7 +61,7 @@ def test_a_dashboards_sqlalchemy_url_hits(servers: Server) -> None:
         with engine.connect() as connection:
             rows = connection.execute(text(_QUERY)).all()
             (plan,) = connection.execute(text(f"EXPLAIN {_QUERY}")).one()
-        assert [tuple(row) for row in rows] == _expected() and _reads_cache(plan)
+        assert [tuple(row) for row in rows] == _expected() and reads_cache(plan)
     finally:
         engine.dispose()
 
@@ -85,7 +80,7 @@ def test_beeline_carries_statements_out_and_hits(servers: Server) -> None:
     assert done.returncode == 0, done.stderr
     assert "default.by_kind,created" in done.stdout
     assert "default.by_kind,PUBLISHED" in done.stdout
-    assert _reads_cache(done.stdout)
+    assert reads_cache(done.stdout)
     assert "0,1998\n1,1994\n2,1996\n" in done.stdout
     assert "default.by_kind,dropped" in done.stdout
 
@@ -113,7 +108,7 @@ def test_statements_are_carried_out_in_the_session_that_asks(servers: Server) ->
         "EXPLAIN SELECT shop, SUM(amount) FROM sales GROUP BY shop",
     )
     assert [tuple(row) for row in found[3]] == [("other.by_shop", "created")]
-    assert [tuple(row) for row in found[5]] == [(1, 5)] and _reads_cache(found[6][0][0])
+    assert [tuple(row) for row in found[5]] == [(1, 5)] and reads_cache(found[6][0][0])
     assert [tuple(row) for row in servers.sql(_QUERY)[0]] == _expected()
 
 
@@ -122,7 +117,7 @@ def test_connect_hits_by_sql_and_by_dataframes(servers: Server) -> None:
     try:
         assert [tuple(row) for row in spark.sql(_QUERY).collect()] == _expected()
         plan = spark.sql(f"EXPLAIN {_QUERY}").collect()[0][0]
-        assert _reads_cache(plan)
+        assert reads_cache(plan)
         frame = spark.table("sales").groupBy("shop").agg({"amount": "sum"}).orderBy("shop")
         found = [tuple(row) for row in frame.collect()]
         assert found == [(shop, amount) for shop, amount, _ in _expected()]
@@ -143,7 +138,7 @@ def test_a_connect_client_need_not_enable_anything(servers: Server) -> None:
     spark = _remote(servers)
     try:
         cachemgr.enable(spark)
-        assert _reads_cache(spark.sql(f"EXPLAIN {_QUERY}").collect()[0][0])
+        assert reads_cache(spark.sql(f"EXPLAIN {_QUERY}").collect()[0][0])
         with pytest.raises(ConfigurationError, match="EXPLAIN REWRITE"):
             cachemgr.counters(spark)
     finally:
@@ -158,12 +153,12 @@ def _remote(servers: Server) -> Any:
 
 def test_what_is_the_servers_to_set_is_not_a_clients(servers: Server) -> None:
     _, plan = servers.sql("SET spark.cachemgr.mode=off", f"EXPLAIN {_QUERY}")
-    assert _reads_cache(plan[0][0])
+    assert reads_cache(plan[0][0])
 
 
 def test_a_setting_that_is_not_accepted_is_told_without_a_trace(servers: Server) -> None:
     _, rows, plan = servers.sql("SET spark.cachemgr.freshHits=flase", _QUERY, f"EXPLAIN {_QUERY}")
-    assert [tuple(row) for row in rows] == _expected() and not _reads_cache(plan[0][0])
+    assert [tuple(row) for row in rows] == _expected() and not reads_cache(plan[0][0])
     told = servers.started.text()
     assert "spark.cachemgr.freshHits is 'flase'" in told and "at relationalcache.Hook" not in told
 
@@ -194,11 +189,11 @@ def test_a_granted_cache_answers_no_name_that_is_only_claimed(servers: Server) -
     assert "NOT_GRANTED" in told("ann")
     for user in ("ann", "root"):
         plan, rows = servers.sql(f"EXPLAIN {query}", f"{query} ORDER BY kind", user=user)
-        assert not _reads_cache(plan[0][0])
+        assert not reads_cache(plan[0][0])
         assert [tuple(row) for row in rows] == [(0, 0), (1, 2), (2, 4)]
     spark = _remote(servers)
     try:
-        assert not _reads_cache(spark.sql(f"EXPLAIN {query}").collect()[0][0])
+        assert not reads_cache(spark.sql(f"EXPLAIN {query}").collect()[0][0])
     finally:
         spark.stop()
 
@@ -237,9 +232,7 @@ def test_no_query_waits_for_a_sidecar_that_is_gone_or_stopped(servers: Server) -
     os.kill(old, signal.SIGKILL)
     assert servers.sql(_QUERY) == [before]
     until(lambda: servers.python() not in (0, old), 60, "another sidecar")
-    until(
-        lambda: _reads_cache(servers.sql(f"EXPLAIN {_QUERY}")[0][0][0]), 60, "hits again", every=1
-    )
+    until(lambda: reads_cache(servers.sql(f"EXPLAIN {_QUERY}")[0][0][0]), 60, "hits again", every=1)
 
 
 def test_the_sidecar_ends_with_its_server(tmp_path: Path) -> None:

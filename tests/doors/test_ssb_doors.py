@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare, table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
-from tests.doors.spark_server import Server, server, server_conf, spark_sql
+from tests.doors.spark_server import Server, reads_cache, server, server_conf, spark_sql
 from tests.doors.ssb_frames import ssb_frame
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -29,7 +30,7 @@ _SEED = 7
 _OFF = "SET spark.cachemgr.enabled=false"
 # the cube has too many rows to interpret what is done with each
 _COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
-_CUBE = f"relational_cache.{CUBE_NAME}@v"
+_reads_cube = partial(reads_cache, cache=f"{CUBE_NAME}@v")
 _TEXTS = [" ".join(query.sql().split()) for query in QUERIES]
 
 
@@ -87,12 +88,7 @@ def _by_text_and_frame(spark: Any, functions: ModuleType, expected: list[list[st
     for query, text, rows in zip(QUERIES, _TEXTS, expected, strict=True):
         for frame in (spark.sql(text), ssb_frame(spark, functions, query.name)):
             assert _rows(frame.collect()) == rows, query.name
-            assert _hits(_plan(frame)), query.name
-
-
-def _hits(plan: str) -> bool:
-    """Reads the cube's files or pinned sets, or is the rows that were computed from these."""
-    return _CUBE in plan or ("LocalTableScan" in plan and "FileScan" not in plan)
+            assert _reads_cube(_plan(frame)), query.name
 
 
 def _plan(frame: Any) -> str:
@@ -108,7 +104,7 @@ def _by_beeline(made: Server, expected: list[list[str]]) -> None:
     assert [_rows(list(csv.reader(io.StringIO(part)))[1:]) for part in parts] == expected
     told = made.beeline(*(f"EXPLAIN {text}" for text in _TEXTS)).stdout
     plans = told.split("== Physical Plan ==")[1:]
-    assert [_hits(plan) for plan in plans] == [True] * len(_TEXTS)
+    assert [_reads_cube(plan) for plan in plans] == [True] * len(_TEXTS)
 
 
 def _by_spark_sql(
@@ -121,7 +117,7 @@ def _by_spark_sql(
     parts = [part.split("== Physical Plan ==") for part in done.stdout.split("begin\n")[1:]]
     rows = [[line.split("\t") for line in part[0].splitlines()] for part in parts]
     assert [_rows(found) for found in rows] == expected
-    assert [_hits(part[1]) for part in parts] == [True] * len(_TEXTS)
+    assert [_reads_cube(part[1]) for part in parts] == [True] * len(_TEXTS)
 
 
 def _rows(found: Iterable[Iterable[object]]) -> list[str]:

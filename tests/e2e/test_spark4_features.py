@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-from cachemgr.sparks import minor_of
+from cachemgr.sparks import MINORS, minor_of
 from tests.e2e.test_newer_syntax import CUBE, METRICS
 from tests.worlds.lab_star import same
 
@@ -87,14 +87,10 @@ QUERIES = [
 ]  # fmt: skip
 
 
-def _number(minor: str) -> tuple[int, ...]:
-    return tuple(map(int, minor.split(".")))
-
-
 def test_each_feature_of_this_spark(lab) -> None:
     lab.cache(CUBE)
     for minor, statements in MADE.items():
-        if _number(minor) <= _number(HERE):
+        if MINORS.index(minor) <= MINORS.index(HERE):
             for statement in statements:
                 lab.plain.sql(statement.replace("{schema}", lab.schema))
     for session in (lab.plain, lab.spark):
@@ -102,7 +98,7 @@ def test_each_feature_of_this_spark(lab) -> None:
         session.sql("DECLARE OR REPLACE VARIABLE seen BIGINT")
     wrong = []
     for minor, outcome, query in QUERIES:
-        if _number(minor) <= _number(HERE):
+        if MINORS.index(minor) <= MINORS.index(HERE):
             try:
                 if outcome == "same":  # equal rows, whether a cache answers or not
                     found = lab.spark.sql(query)

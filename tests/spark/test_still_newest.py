@@ -47,6 +47,12 @@ def _commit(star: Star, version: int) -> Path:
     return Path(star.sales.removeprefix("file:")) / "_delta_log" / f"{version:020}.json"
 
 
+def _touch(commit: Path) -> None:
+    """Another time, as a copy or a restored backup has it."""
+    then = commit.stat()
+    os.utime(commit, ns=(then.st_atime_ns, then.st_mtime_ns + 5_000_000_000))
+
+
 def _log(star: Star) -> Any:
     logs = class_on_path(star.spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
     return logs.forTable(star.spark._jsparkSession, star.sales)
@@ -104,10 +110,10 @@ def test_another_file_in_the_place_of_the_commit_is_listed(own_star: Star, chang
     frame = _query(own_star)
     frame.schema  # noqa: B018
     commit = _commit(own_star, decider.versions[own_star.sales])
-    then = commit.stat()
     if changed == "its time":
-        os.utime(commit, ns=(then.st_atime_ns, then.st_mtime_ns + 5_000_000_000))
+        _touch(commit)
     else:
+        then = commit.stat()
         commit.write_text(commit.read_text() + "\n")
         commit.with_name(f".{commit.name}.crc").unlink()  # Hadoop's own, of the bytes
         os.utime(commit, ns=(then.st_atime_ns, then.st_mtime_ns))
@@ -137,8 +143,7 @@ def test_a_version_that_only_a_checkpoint_has_is_known_by_its_time(own_star: Sta
     frame = _query(own_star)
     frame.schema  # noqa: B018
     commit = _commit(own_star, decider.versions[own_star.sales])
-    then = commit.stat()
-    os.utime(commit, ns=(then.st_atime_ns, then.st_mtime_ns + 5_000_000_000))
+    _touch(commit)
     assert _listed(own_star, lambda: rows(frame)) == (WANTED, 1)
 
 
@@ -214,8 +219,7 @@ def test_an_object_store_is_listed_once_from_the_version_on(object_store: Star) 
     with pytest.raises(Exception, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
         rows(frame)
     after_next.unlink()
-    then = commit.stat()
     frame = _query(object_store)
     frame.schema  # noqa: B018
-    os.utime(commit, ns=(then.st_atime_ns, then.st_mtime_ns + 5_000_000_000))
+    _touch(commit)
     assert _listed(object_store, lambda: rows(frame))[1] == 1
