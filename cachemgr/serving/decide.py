@@ -326,7 +326,10 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
     hit, reasons, candidates = None, chosen.reasons, chosen.candidates
     if chosen.served is not None:
         rewrite, found = chosen.served
-        hit = Hit(located.path, block, rewrite, found.cache, found.exact, found.sql, located.split)
+        hit = Hit(
+            *(located.path, block, rewrite, found.cache, found.exact, found.sql, located.split),
+            by_shape=chosen.by_shape,
+        )
     if behind and (hit is None or _may_cost_less(min(behind.values()), hit, asked.policy)):
         with_appended = fresh_hit(located, block, registry, eligibility, options, hit)
         if isinstance(with_appended, Hit):

@@ -43,6 +43,7 @@ class Hit:
         split: Which parts of the subtree's outputs the block's are; None for the outputs.
         appended: Rows that are read beside the cache; the block's tables then stand in `sql` as
             `bases` says.
+        by_shape: The rewrite is right for any constants of the block's shape, filled in.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class Hit:
     sql: str
     split: Split | None = None
     appended: Appended | None = None
+    by_shape: bool = False
 
 
 @dataclass(frozen=True)

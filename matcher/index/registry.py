@@ -463,7 +463,7 @@ def _decide_again(
         for rewrite in found:
             passed = asked.clear(rewrite)
             if not isinstance(passed, Reason):
-                return Choice((rewrite, passed))
+                return Choice((rewrite, passed), by_shape=filled is not None)
             refused.append(passed)
     if not refused or not tried_joining:  # a cache that must be joined may still serve
         return None

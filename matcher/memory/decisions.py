@@ -247,7 +247,7 @@ def served(
 
 def _relies_on_pins(rewrite: Rewrite, query: NormalQuery) -> bool:
     """True if the values of constants may have decided the groups, or stand in the outputs."""
-    if rewrite.group_keys is None and query.group_keys is not None:
+    if rewrite.group_keys is None and query.group_keys and rewrite.groups_by_constants:
         return True
     own = {id(node) for expr in query.expressions() for node in walk(expr)}
     shown = [o.expr for o in rewrite.outputs] + list(rewrite.group_keys or ())

@@ -319,7 +319,8 @@ class Rewrite:
     holds for joined rows (`matcher.rules.restate_guards`).
     `steps` names the compensations for people, `joins_used` the
     record-preserving joins relied upon. `by_constants` says that a rule has looked at the values of
-    the query's constants, so that others in their places may not be served so. What is `left_out`
+    the query's constants, so that others in their places may not be served so, and
+    `groups_by_constants` that they may be why there are no `group_keys`. What is `left_out`
     is as if it was not there only while the cache's rows are those that the query sees.
     """
 
@@ -340,6 +341,7 @@ class Rewrite:
     branches: tuple[Rewrite, ...] = ()
     guards: frozenset[Expr] = frozenset()
     by_constants: bool = False
+    groups_by_constants: bool = False
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -382,12 +384,15 @@ class Choice(Generic[Passed]):
         candidates: Every candidate considered, where somebody asked for them.
         reasons: Why there is no rewrite.
         exhausted: The steps of the decision ended before all caches were compared.
+        by_shape: The rewrite is that of an earlier query with this one's constants filled in, and
+            is right for any others.
     """
 
     served: tuple[Rewrite, Passed] | None
     candidates: tuple[Candidate, ...] = ()
     reasons: tuple[Reason, ...] = ()
     exhausted: bool = False
+    by_shape: bool = False
 
     @property
     def rewrite(self) -> Rewrite | None:

@@ -90,6 +90,7 @@ class Notes:
         buckets: what is stored of each time, made when first asked for (`coarsen_time`).
         by_constants: the values of the query's constants have decided something that does not show
             in the rewrite.
+        groups_by_constants: they may have decided that its groups are the cache's.
     """
 
     used: set[str] = field(default_factory=set)
@@ -99,6 +100,7 @@ class Notes:
     joins_used: list[str] = field(default_factory=list)
     buckets: dict[Expr, list[Bucket]] | None = None
     by_constants: bool = False
+    groups_by_constants: bool = False
 
 
 @dataclass(frozen=True, slots=True)

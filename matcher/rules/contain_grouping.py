@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from matcher.model.expr import Col, Expr, Lit, aggregates
+from matcher.model.expr import Call, Col, Expr, Lit, aggregates
 from matcher.model.ir import SET_KEY_PREFIX
 from matcher.model.message import CacheName, Sql
 from matcher.model.reasons import Reason, ReasonCode
@@ -163,11 +163,12 @@ def _same_groups(attempt: ViewAttempt, keys: Mapping[Expr, Expr]) -> bool:
         return not view.keys and not attempt.compensating()
     if may_be_error(attempt, (key for key in keys if key not in attempt.available)):
         return False  # it follows from the cache's keys, and is worked out all the same
-    left = [
-        canonical
-        for canonical in attempt.available
-        if canonical not in keys and attempt.context.constant(canonical) is None
-    ]
+    others = [canonical for canonical in attempt.available if canonical not in keys]
+    if not others:
+        return True
+    left = [canonical for canonical in others if attempt.context.constant(canonical) is None]
+    fixed = _fixed_by_equality(attempt)
+    attempt.notes.groups_by_constants = any(other not in fixed for other in others)
     if not left:
         return True
     given = determined(attempt, keys)
@@ -175,3 +176,14 @@ def _same_groups(attempt: ViewAttempt, keys: Mapping[Expr, Expr]) -> bool:
         return False
     attempt.notes.joins_used += given.joins_used
     return True
+
+
+def _fixed_by_equality(attempt: ViewAttempt) -> set[Expr]:
+    """What the query says is equal to a constant, whichever that is."""
+    found: set[Expr] = set()
+    for part in attempt.context.conjuncts:
+        if isinstance(part, Call) and part.op == "eq":
+            left, right = part.args
+            if isinstance(right, Lit) != isinstance(left, Lit):
+                found.add(attempt.context.canonical(left if isinstance(right, Lit) else right))
+    return found

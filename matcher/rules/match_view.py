@@ -262,6 +262,7 @@ def _rewrite(attempt: ViewAttempt) -> Rewrite:
             joins=len(extra),
         ),
         by_constants=attempt.notes.by_constants,
+        groups_by_constants=attempt.notes.groups_by_constants,
         left_out=attempt.shared.left_out,
     )
 
