@@ -32,6 +32,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
@@ -397,7 +398,7 @@ public final class ExprWriter {
         Object value = l.value();
         DataType type = l.dataType();
         boolean plain = value == null || value instanceof Boolean || value instanceof Number
-            || value instanceof org.apache.spark.unsafe.types.UTF8String
+            || value instanceof UTF8String && ((UTF8String) value).isValid() // else its text is another one's
             || value instanceof org.apache.spark.sql.types.Decimal
             || type instanceof BinaryType;
         if (value instanceof InternalRow && type instanceof StructType) {
@@ -405,11 +406,11 @@ public final class ExprWriter {
             return;
         }
         if (!plain) {
-            // Arrays, maps and calendar intervals: comparable by their text, never rendered.
+            // Arrays, maps, calendar intervals and bytes that are no text: comparable by what is written, never rendered.
             out.append("[\"f\",\"Literal\",\"literal\",[],");
             type(type);
             out.append(",0,[");
-            Scala.quote(out, l.sql());
+            Scala.quote(out, value instanceof UTF8String ? hex(((UTF8String) value).getBytes()) : l.sql());
             out.append("]]");
             return;
         }

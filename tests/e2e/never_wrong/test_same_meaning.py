@@ -45,6 +45,18 @@ def test_null_keys_are_not_not_grouped(wide):
     wide.hit("SELECT SUM(amt) FROM sales WHERE region <=> NULL")
 
 
+def test_bytes_that_are_no_text_are_no_constant_to_write(lab):
+    """As text they would be a character that stands for any of them."""
+    values = "NULL, {}, 1, 5, 1, 1, 1"
+    for number, bytes_ in enumerate(("CAST(X'FF' AS STRING)", "CAST(X'FE' AS STRING)", "'\ufffd'")):
+        lab.plain.sql(f"INSERT INTO sales SELECT {90 + number}, {values.format(bytes_)}")
+    lab.cache("k AS SELECT region, COUNT(*) AS n FROM sales GROUP BY region")
+    for bytes_ in ("X'FF'", "X'FE'", "X'FD'"):
+        lab.miss(f"SELECT COUNT(*) FROM sales WHERE region = CAST({bytes_} AS STRING)")
+        lab.miss(f"SELECT COUNT(*) FROM sales WHERE region IN (CAST({bytes_} AS STRING), 'north')")
+    lab.hit("SELECT COUNT(*) FROM sales WHERE region = '\ufffd'")
+
+
 def test_count_over_nothing_is_zero(wide):
     rows = wide.hit("SELECT COUNT(*), COUNT(amt), SUM(amt) FROM sales WHERE region = 'nowhere'")
     assert [tuple(r) for r in rows] == [(0, 0, None)]
