@@ -219,6 +219,24 @@ SETTINGS: tuple[Setting, ...] = (
         "A query whose groups or result take more is left to a Spark job.",
     ),
     _setting(
+        "local.maxConcurrent",
+        "local_max_concurrent",
+        "integer",
+        "0",
+        "runtime",
+        "Where so many queries are computed so at the same time, another one is left to a Spark "
+        "job. 0 stands for half of the driver's processors, or 2 if that is more.",
+    ),
+    _setting(
+        "prepared.enabled",
+        "prepared_enabled",
+        "boolean",
+        "true",
+        "runtime",
+        "Answer a query of a shape that was answered from sets held by the driver before, at the "
+        "same versions of its tables, without asking Python again.",
+    ),
+    _setting(
         "freshHits",
         "fresh_hits",
         "boolean",
@@ -369,10 +387,12 @@ class Settings:
     pin_max_bytes: int = 256 * 1024 * 1024
     pin_max_rows_per_set: int = 500_000
     local_enabled: bool = True
+    prepared_enabled: bool = True
     local_max_held_bytes: int = 128 * 1024 * 1024
     local_max_rows: int = 100_000
     local_max_groups: int = 10_000
     local_max_result_bytes: int = 8 * 1024 * 1024
+    local_max_concurrent: int = 0
     fresh_hits: bool = True
     fresh_max_files: int = 1_000
     fresh_max_rows: int = 50_000_000

@@ -40,6 +40,7 @@ DOORS: Final = frozenset(
         "Texts",
         "Wire",
         "local.LocalAnswer",
+        "prepared.Prepared",
         "sidecar.Sidecar",
     }
 )

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Protocol
 
 from cachemgr.access.grants import reads_of, restricted_keys
 from cachemgr.config.result_settings import fingerprint
@@ -31,6 +32,14 @@ from matcher.model.message import Cause, Number, Word
 from matcher.model.reasons import Reason, ReasonCode
 
 _CATCH_UPS = 3
+
+
+class Watcher(Protocol):
+    """Keeps what holds only as long as nothing changes."""
+
+    def changing(self) -> None:
+        """What is served is about to change, or has; called at both times. Never raises."""
+        ...
 
 
 class Feed:
@@ -67,8 +76,9 @@ class Feed:
         self._log = DecisionLog(source, self.telemetry)
         self._noting: list[Callable[[], None]] = []
         self._listeners: list[Callable[[], None]] = []
+        self._watchers: list[Watcher] = []
         self._wake = threading.Event()
-        self.notes = FileNotes(source, self.telemetry, clock, self._wake.set)
+        self.notes = FileNotes(source, self.telemetry, clock, self._wake.set, self._changing)
         self._closed = False
         self._thread = threading.Thread(target=self._follow, name="cachemgr-feed", daemon=True)
 
@@ -94,6 +104,19 @@ class Feed:
         """Take a listener back."""
         if listener in self._listeners:
             self._listeners.remove(listener)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of each change of what is served before it is made, and once it is."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Take a watcher back."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def _changing(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher.changing()
 
     @property
     def stamp(self) -> int:
@@ -211,11 +234,13 @@ class Feed:
                 state = self.source.news(self._revision)
             except SourceRefused as error:
                 self._refused = error.message
+                self._changing()
                 raise
             except Exception as error:
                 self._trouble = f" ({error})"
                 raise
             if state is not None:
+                self._changing()
                 # before what comes new: it must not serve for a moment as if nothing were marked
                 self._restricted = self._restricted_by(state)
                 self._take_joins(state.joins)
@@ -226,6 +251,7 @@ class Feed:
                 # last: until now, whoever was told before has a grant on nothing of this
                 self._principal = state.principal
                 self._revision = state.revision
+                self._changing()
             self._fresh_at = asked_at
             self._trouble = self._refused = ""
         if state is not None:

@@ -36,6 +36,7 @@ class FileNotes:
         telemetry: Where trouble is counted and logged.
         clock: Monotonic seconds.
         wake: Has `tell` called soon, beside the queries.
+        changing: Called where a cache must not be read any more as before.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class FileNotes:
         telemetry: Telemetry,
         clock: Callable[[], float],
         wake: Callable[[], None],
+        changing: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._telemetry = telemetry
         self._clock = clock
         self._wake = wake
+        self._changing = changing
         # By the refresh whose files they are.
         self._damage: dict[str, str] = {}
         self._unread: dict[str, _Unread] = {}
@@ -106,6 +109,7 @@ class FileNotes:
         if cache.refresh_id is None or cache.refresh_id in self._damage:
             return
         _keep(self._damage, cache.refresh_id, what)
+        self._changing()
         self._looked.pop(cache.refresh_id, None)
         self._to_tell(partial(self._source.tell_damage, cache.id, cache.refresh_id, what))
         self._telemetry.count("damaged_caches")
@@ -129,6 +133,7 @@ class FileNotes:
         seconds = min(seconds, _LONGEST_UNREAD_SECONDS)
         noted = _Unread(why, self._clock() + seconds, seconds)
         _keep(self._unread, cache.refresh_id, noted)
+        self._changing()
         self._telemetry.count("unreadable_caches")
         self._telemetry.warn_once(
             f"unread {cache.refresh_id}",

@@ -144,7 +144,7 @@ def _enable(
         if not settings.enabled:
             spark.conf.set(ENABLED, "true")
         _enabled[key] = found
-        application.join(key, feed, settings)
+        application.join(key, feed, settings, session.telemetry)
         ended = _forget_gone(spark)
         _wrap_sql()
         failures.watch(session.failed_on)
@@ -266,12 +266,13 @@ def counters(spark: SparkSession) -> dict[str, int]:
 
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
-    `local_hits` were computed while they were planned, without a job. `pin_hits` found their set
+    `local_hits` were computed while they were planned, without a job; `prepared_hits` by what was
+    decided on an earlier query of their shape, without asking again. `pin_hits` found their set
     in memory, `pin_misses` did not.
     """
     names = (
-        *("hits", "misses", "errors", "local_hits", "fresh_hits", "tail_hits", "fresh_rows"),
-        *("pin_hits", "pin_misses"),
+        *("hits", "misses", "errors", "local_hits", "prepared_hits", "fresh_hits", "tail_hits"),
+        *("fresh_rows", "pin_hits", "pin_misses"),
     )
     none = dict.fromkeys(names, 0)
     session = _of(spark).session

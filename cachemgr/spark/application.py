@@ -8,7 +8,7 @@ memory once. What a session decides with its own settings and principal is in `s
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -31,8 +31,10 @@ from cachemgr.spark.held.pin_pace import PinPace
 from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.set_files import FileReads
 from cachemgr.spark.held.tails import TailStore
-from cachemgr.spark.outcomes import Outcomes
+from cachemgr.spark.outcomes import NotedDecision, Outcomes
+from cachemgr.spark.prepared import PreparedDecisions
 from cachemgr.sparks import minor_of
+from cachemgr.telemetry import Telemetry
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
@@ -63,15 +65,18 @@ class Application:
         )
         self.new_keys = NewKeyChecks(self.session)
         self.tails = TailStore(self.session, self.histories, self.new_keys, self._is_served)
-        self.outcomes = Outcomes(lambda: str(java_class(self.session, "Hook").planned()))
+        self.outcomes = Outcomes(
+            lambda: str(java_class(self.session, "Hook").planned()), elsewhere=self
+        )
+        self._prepared: dict[int, PreparedDecisions] = {}
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None
         self._lock = threading.Lock()
-        self._members: dict[str, tuple[Feed, Settings]] = {}
+        self._members: dict[str, tuple[Feed, Settings, Telemetry]] = {}
         self._parsed: Bounded[Settings] = Bounded(_MOST_SETTINGS)
 
-    def join(self, key: str, feed: Feed, settings: Settings) -> None:
+    def join(self, key: str, feed: Feed, settings: Settings, telemetry: Telemetry) -> None:
         """A session takes part.
 
         Args:
@@ -79,12 +84,52 @@ class Application:
             feed: The caches that it uses.
             settings: Say what pins and tails may take. The application's bound is the largest of
                 its sessions'.
+            telemetry: Its counters.
         """
         with self._lock:
-            self._members[key] = (feed, settings)
+            self._members[key] = (feed, settings, telemetry)
         feed.listen(self._sweep)
         feed.before_flush(self.outcomes.settle)
         self._resize()
+
+    def prepared(self, feed: Feed) -> PreparedDecisions:
+        """The decisions of a feed that hold for a query's shape.
+
+        Args:
+            feed: The caches.
+        """
+        with self._lock:
+            found = self._prepared.get(id(feed))
+            if found is None:
+                java = java_class(self.session, "prepared.Prepared").create()
+                found = PreparedDecisions(java, feed, self.outcomes.settle)
+                self._prepared[id(feed)] = found
+                feed.watch(found)
+            return found
+
+    @property
+    def is_used(self) -> bool:
+        """Whether some decision may have been made without Python; see `DecidedElsewhere`."""
+        return any(each.is_used for each in list(self._prepared.values()))
+
+    def taken(self) -> Iterator[tuple[int, NotedDecision]]:
+        """Those decisions; see there."""
+        with self._lock:
+            counts = {key: telemetry for key, (*_, telemetry) in self._members.items()}
+            stores = list(self._prepared.values())
+        for store in stores:
+            yield from store.taken(counts, self._touch)
+
+    def _touch(self, key: PinKey) -> None:
+        self.pin_pace.read(key)
+        self.pins.touch(key)
+
+    def _close_prepared(self, feed: Feed) -> None:
+        with self._lock:
+            found = self._prepared.pop(id(feed), None)
+        if found is not None:
+            feed.unwatch(found)
+            found.close()
 
     def leave(self, key: str) -> bool:
         """A session takes part no more; what others use stays.
@@ -98,9 +143,10 @@ class Application:
         self.outcomes.settle()  # while the feed still hands over what is told
         with self._lock:
             gone = self._members.pop(key, None)
-            feeds = [feed for feed, _ in self._members.values()]
+            feeds = [feed for feed, *_ in self._members.values()]
             last = not self._members
         if gone is not None and all(feed is not gone[0] for feed in feeds):
+            self._close_prepared(gone[0])
             gone[0].unlisten(self._sweep)
             gone[0].forget_before_flush(self.outcomes.settle)
             self._sweep()
@@ -112,7 +158,8 @@ class Application:
         with self._lock:
             members = list(self._members.values())
             self._members.clear()
-        for feed, _ in members:
+        for feed, *_ in members:
+            self._close_prepared(feed)
             feed.unlisten(self._sweep)
             feed.forget_before_flush(self.outcomes.settle)
         self.tails.close()
@@ -132,7 +179,7 @@ class Application:
 
     def _resize(self) -> None:
         with self._lock:
-            settings = [each for _, each in self._members.values()]
+            settings = [each for _, each, _ in self._members.values()]
         self.pins.resize(
             max((s.pin_max_bytes for s in settings), default=0),
             max((s.local_max_held_bytes for s in settings if s.local_enabled), default=0),
@@ -146,7 +193,7 @@ class Application:
     def _is_served(self, key: PinKey) -> bool:
         """Whether some session may still be answered from what a pin holds."""
         with self._lock:
-            feeds = {id(feed): feed for feed, _ in self._members.values()}
+            feeds = {id(feed): feed for feed, *_ in self._members.values()}
         return any(
             feed.may_serve(key.cache_id, key.location, key.version) for feed in feeds.values()
         )

@@ -129,14 +129,16 @@ class QueryFiles:
 @dataclass(frozen=True, slots=True)
 class LocalBounds:
     """What computing a query's rows in the thread that plans it may take: held rows to look at,
-    groups and rows of the result, and bytes of these. See `local.Bounds` in Java."""
+    groups and rows of the result, bytes of these, and so many at once. See `local.Bounds` in
+    Java."""
 
     rows: int
     groups: int
     bytes: int
+    at_once: int = 0
 
     def __str__(self) -> str:
-        return f"{self.rows},{self.groups},{self.bytes}"
+        return f"{self.rows},{self.groups},{self.bytes},{self.at_once}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +247,34 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         number=data["id"],
     )
     replacements = decider.decide(document, context)
+    dropped: Reason | None = None
     for replacement in () if context.is_kept else replacements:
         dropped = _put_in(request, replacement)
         # a decider may be told; where that raises, nothing of the answer is put in
         listener = getattr(decider, "refused", None)
         if dropped is not None and listener is not None:
             listener(context, replacement, dropped)
+    if data["preparable"] and len(replacements) == 1 and dropped is None:
+        _offer(decider, request, document, context, replacements[0])
+
+
+def _offer(
+    decider: Decider,
+    request: Any,
+    document: PlanDocument,
+    context: HookContext,
+    replacement: Replacement,
+) -> None:
+    """Have what was put in place kept, where the decider says that it may be."""
+    prepare = getattr(decider, "prepare", None)
+    if prepare is None:
+        return
+    try:
+        offer = prepare(document, context, replacement)
+        if offer is not None:
+            request.prepare(offer.sql, offer.marks, offer.number)
+    except Exception as error:  # the query has its answer
+        _log_once(error, "keeping the decision on a query failed")
 
 
 def _put_in(request: Any, replacement: Replacement) -> Reason | None:
@@ -327,7 +351,9 @@ def _plan(request: Any, context: SparkContext, path: str, relation: object, scan
     return found if isinstance(relation, PinnedSet) or not scan else request.named(found, scan)
 
 
-def _log_once(error: BaseException) -> None:
+def _log_once(
+    error: BaseException, what: str = "the original query runs, since deciding on it failed"
+) -> None:
     # py4j numbers the objects that are called
     said = _OBJECT.sub("", str(error))
     cause = f"{type(error).__name__}: {said[:160]}"
@@ -337,7 +363,7 @@ def _log_once(error: BaseException) -> None:
         _logged.add(cause)
     # ours say what is wrong and what to do; of others it takes the trace to find that out
     trace = None if isinstance(error, CacheManagerError) else error
-    _log.warning("the original query runs, since deciding on it failed: %s", cause, exc_info=trace)
+    _log.warning("%s: %s", what, cause, exc_info=trace)
 
 
 def install(spark: SparkSession, decider: Decider) -> None:
@@ -361,7 +387,7 @@ def register(spark: SparkSession, decider: Decider) -> None:
 
     The decider is let go of once the session is uninstalled, or `gone`.
     """
-    java_class(spark, "Hook").register(session_of(spark), proxy(spark, decider))
+    java_class(spark, "Hook").register(session_of(spark), _asked(spark, decider))
 
 
 def share(spark: SparkSession, decider: Decider) -> None:
@@ -369,7 +395,7 @@ def share(spark: SparkSession, decider: Decider) -> None:
     (the builder's, say). The tables that are known stay those that were told."""
     hook = java_class(spark, "Hook")
     hook.inject(session_of(spark))
-    hook.share(proxy(spark, decider))
+    hook.share(_asked(spark, decider))
 
 
 def uninstall(spark: SparkSession) -> None:
@@ -448,6 +474,13 @@ def suspended(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         hook.leave()
+
+
+def _asked(spark: SparkSession, decider: Decider) -> Any:
+    """What the hook asks: the decider, behind what it has prepared, if it does so."""
+    prepared = getattr(decider, "prepared", None)
+    python = proxy(spark, decider)
+    return python if prepared is None else prepared.java.before(python)
 
 
 def proxy(spark: SparkSession, decider: Decider) -> Any:

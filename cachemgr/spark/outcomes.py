@@ -13,10 +13,10 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from cachemgr.metastore.logged_reasons import logged_reason
 from cachemgr.metastore.records import DecisionRecord
@@ -154,17 +154,36 @@ class NotedDecision:
         )
 
 
+class DecidedElsewhere(Protocol):
+    """Decisions that were made where nobody waited for Python."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there may be any at all."""
+        ...
+
+    def taken(self) -> Iterable[tuple[int, NotedDecision]]:
+        """Those that were made since the last call, each by the hook's number of it."""
+        ...
+
+
 class Outcomes:
     """The decisions of one application that wait for what became of them; any thread may call.
 
     Args:
         fetch: Gives what Java has noted since the last call.
+        clock: Monotonic seconds.
+        elsewhere: Knows of the decisions that were made without Python.
     """
 
     def __init__(
-        self, fetch: Callable[[], str], clock: Callable[[], float] = time.monotonic
+        self,
+        fetch: Callable[[], str],
+        clock: Callable[[], float] = time.monotonic,
+        elsewhere: DecidedElsewhere | None = None,
     ) -> None:
         self._fetch = fetch
+        self._elsewhere = elsewhere
         self._clock = clock
         self._lock = threading.Lock()
         # who reads counters waits for who has fetched what they are to count
@@ -184,6 +203,16 @@ class Outcomes:
         with self._lock:
             self._waiting[number] = (self._clock(), decision)
 
+    def found(self, number: int) -> Decision | None:
+        """What was decided, of a decision that was noted.
+
+        Args:
+            number: The hook's number of it.
+        """
+        with self._lock:
+            waiting = self._waiting.get(number)
+        return None if waiting is None else waiting[1].found
+
     def drop(self, number: int, reason: Reason, path: Path | None = None) -> None:
         """Take note that a part of a decision is not put in place; see `NotedDecision.drop`."""
         with self._lock:
@@ -198,13 +227,18 @@ class Outcomes:
             self._settle()
 
     def _settle(self) -> None:
-        if not self._waiting:
+        elsewhere = self._elsewhere
+        if not self._waiting and not (elsewhere is not None and elsewhere.is_used):
             return
         try:
             notes = json.loads(self._fetch())
+            # after it: whatever has run by now is among the decisions then
+            decided = () if elsewhere is None else tuple(elsewhere.taken())
         except Exception as error:  # the application is gone, and its counters with it
             logger.debug("what became of decisions is not known: %s", error)
             return
+        with self._lock:
+            self._waiting.update((n, (self._clock(), decision)) for n, decision in decided)
         for number, replaced, local, failure in notes:
             with self._lock:
                 waiting = self._waiting.pop(number, None)

@@ -98,8 +98,7 @@ class Replacements:
         rows = chosen.rows if chosen is not None else hit.cache.plan.rows
         if rows is None or rows > settings.pin_max_rows_per_set or holds_floats(hit.cache.plan):
             return None
-        number = None if chosen is None else chosen.grouping_id
-        key = PinKey(hit.cache.id, read.version, number, read.location)
+        key = pin_key(hit)
         store = self._application.pins
         pinned = store.get(key)
         if explain:
@@ -162,13 +161,28 @@ class Replacements:
         return in_order(rows, order)
 
 
+def pin_key(hit: Hit) -> PinKey:
+    """What is pinned of the set that a hit reads.
+
+    Args:
+        hit: Of a refreshed cache.
+    """
+    chosen, cache = hit.rewrite.grouping_set, hit.cache
+    assert cache.version is not None
+    number = None if chosen is None else chosen.grouping_id
+    return PinKey(cache.id, cache.version, number, cache.location)
+
+
 def _local_bounds(relations: Mapping[str, object], settings: Settings) -> LocalBounds | None:
     """What computing the rows in the planning thread may take, where all that is read is held."""
     held = all(isinstance(r, PinnedSet) and r.held_bytes > 0 for r in relations.values())
     if not (held and settings.local_enabled):
         return None
     return LocalBounds(
-        settings.local_max_rows, settings.local_max_groups, settings.local_max_result_bytes
+        settings.local_max_rows,
+        settings.local_max_groups,
+        settings.local_max_result_bytes,
+        settings.local_max_concurrent,
     )
 
 

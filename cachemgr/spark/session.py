@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from cachemgr.access.asker import Asker
@@ -43,7 +44,14 @@ from cachemgr.spark.hook import (
     Replacement,
 )
 from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, failed
-from cachemgr.spark.replacements import CheckedReplacement, Replacements
+from cachemgr.spark.prepared import (
+    Offer,
+    PreparedDecisions,
+    PreparedUse,
+    marks_text,
+    may_be_kept,
+)
+from cachemgr.spark.replacements import CheckedReplacement, Replacements, pin_key
 from cachemgr.telemetry import Telemetry
 from matcher.catalyst.templates import PlanDocument
 from matcher.model.message import Setting, Word
@@ -142,6 +150,46 @@ class CacheSession:
         noted = self._noted(found, context, started, settings)
         self.application.outcomes.note(context.number, noted)
         return replacements
+
+    @property
+    def prepared(self) -> PreparedDecisions:
+        """Those of its decisions that hold for a query's shape."""
+        return self.application.prepared(self.feed)
+
+    def prepare(
+        self, document: PlanDocument, context: HookContext, replacement: Replacement
+    ) -> Offer | None:
+        """What the hook may keep of a decision that was just made; None where it is to ask again.
+
+        Args:
+            document: The query's plan.
+            context: As it was given to `decide`.
+            replacement: The only part that is put in place.
+        """
+        settings = self.settings(context.settings)
+        found = self.application.outcomes.found(context.number)
+        if not settings.prepared_enabled or replacement.local is None or found is None:
+            return None
+        hit = may_be_kept(found, context.seen())
+        marked = None if hit is None else document.marked(replacement.path, hit.block)
+        if hit is None or marked is None:
+            return None
+        asks = (marked.shape, context.asker, frozenset(context.settings.items()))
+        if not self.prepared.may_try(asks):
+            return None
+        sql = replacement.sql
+        if marked.marks:
+            again = self.examine(marked.document, context, settings)
+            made = self.replacements(again, marked.document, settings, explain=True)
+            # by what is remembered of the shape, which other constants do not change
+            if len(made) != 1 or not all(each.by_shape for each in again.hits):
+                return None
+            sql = made[0].sql
+            if replace(made[0], sql=replacement.sql) != replacement:
+                return None
+        log = self.feed if settings.decision_log_enabled else None
+        use = PreparedUse(found, marked.block_of, pin_key(hit), self.telemetry, log)
+        return Offer(sql, marks_text(marked), self.prepared.add(use))
 
     def _is_late(self, context: HookContext) -> bool:
         """Whether the query waits no more; in a program of one's own each one does."""

@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from matcher.catalyst import document as doc
@@ -50,6 +51,10 @@ _FREE_TYPES: Final = frozenset(
 _MOST_SHAPES: Final = 128
 _MOST_PINNED: Final = 8
 _LONG_TEXT: Final = 24_000
+# The last of the year 9999.
+_LAST_DAY: Final = 2_932_896
+# Short whole numbers have too few values for marks.
+_MARKED_TYPES: Final = _FREE_TYPES - {"smallint", "tinyint"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,18 @@ class _Lifted:
         if written[0] != '"':
             return Lit(int(written), type)
         return Lit(json.loads(written) if "\\" in written else written[1:-1], type)
+
+    def rendered_marks(self, places: frozenset[int]) -> dict[int, Mark]:
+        """A mark for each of these places that can be written in SQL as well: one of a date is a
+        day of the calendar."""
+        made = self.marks()
+        text = "".join((*self.parts, *self.constants))
+        day = next(
+            start
+            for start in range(_LAST_DAY - len(made), 0, -len(made) - 1)
+            if not any(str(start + place) in text for place in places)
+        )
+        return {n: day + n if self.types[n] == "date" else made[n] for n in places}
 
 
 def _lift(text: str) -> _Lifted:
@@ -217,6 +234,26 @@ class _Shape:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedDocument:
+    """A document with marks in place of those constants of one block that may be others.
+
+    Args:
+        document: It.
+        marks: What stands in the place of each.
+        types: The types of all constants of the document.
+        shape: Equal for documents of one shape.
+        block_of: Gives the block of a document of this shape by all its constants, as written
+            there; None where that has to be decoded.
+    """
+
+    document: PlanDocument
+    marks: Mapping[int, Mark]
+    types: tuple[str, ...]
+    shape: int
+    block_of: Callable[[Sequence[str]], Block | None]
+
+
 class PlanDocument:
     """A plan document, to be walked; it is made by `PlanShapes.read`, or of one that was read.
 
@@ -237,6 +274,15 @@ class PlanDocument:
     def is_sorted_above(self, path: Path) -> bool:
         """Whether what is at a path is the input of an ORDER BY without LIMIT."""
         return doc.is_sorted_above(self.structure, path)
+
+    def marked(self, path: Path, block: Block) -> MarkedDocument | None:
+        """The document with marks; None where nothing is known of its shape.
+
+        Args:
+            path: Where the block stands whose constants are marked.
+            block: The block, as `walk` gives it.
+        """
+        return None if self._reader is None else self._reader.marked(path, block)
 
     def walk(self, visit: Callable[[LocatedBlock], bool], *, tails: bool = True) -> None:
         """Visits its blocks; see `matcher.catalyst.reader.walk_blocks`."""
@@ -262,7 +308,7 @@ class _ShapeReader:
 
     def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
         """See `matcher.catalyst.reader.Reader`."""
-        raw = self._known(path, way)
+        raw = _known(self._shape, self._lifted, path, way)
         if raw is None:
             raw = _read(self._own(), path, way)
             if raw is not None and raw.block is not None:
@@ -275,24 +321,49 @@ class _ShapeReader:
         document = self._own()
         return NodeReader(document).tail(node_at(document, path), path, way)
 
-    def _known(self, path: Path, way: int) -> LocatedBlock | None:
-        place = self._shape.places.get((path, way))
-        if place is None:
-            return None
-        template = place.templates.get(place.key(self._lifted))
-        try:
-            if template is None:
-                return None
-            block = template.filled(self._lifted)
-            return LocatedBlock(path, block, split=template.split, once=template.once)
-        except RecursionError:
-            return None
+    def marked(self, path: Path, block: Block) -> MarkedDocument | None:
+        """See `PlanDocument.marked`."""
+        lifted = self._lifted
+        for at, way in list(self._shape.places):
+            block_of = partial(_filled_block, self._shape, lifted, at, way)
+            if at != path or block_of(lifted.constants) != block:
+                continue
+            found = self._shape.places[at, way].free
+            free = frozenset(n for n in found if lifted.types[n] in _MARKED_TYPES)
+            marks = lifted.rendered_marks(free)
+            words = tuple(marks.get(place, "") for place in range(len(lifted.types)))
+            document = PlanDocument(json.loads(lifted.with_marks(words, free)))
+            return MarkedDocument(document, marks, lifted.types, hash(lifted.shape), block_of)
+        return None
 
     def _own(self) -> dict[str, Any]:
         """This document itself."""
         if self._document is None:
             self._document = json.loads(self._text)
         return self._document
+
+
+def _filled_block(
+    shape: _Shape, lifted: _Lifted, path: Path, way: int, constants: Sequence[str]
+) -> Block | None:
+    """The block of a document of that shape with these constants, if its template is known."""
+    raw = _known(shape, replace(lifted, constants=tuple(constants)), path, way)
+    return None if raw is None else finished(raw).block
+
+
+def _known(shape: _Shape, lifted: _Lifted, path: Path, way: int) -> LocatedBlock | None:
+    """A block as decoded, filled into what is known of a shape."""
+    place = shape.places.get((path, way))
+    if place is None:
+        return None
+    template = place.templates.get(place.key(lifted))
+    try:
+        if template is None:
+            return None
+        block = template.filled(lifted)
+        return LocatedBlock(path, block, split=template.split, once=template.once)
+    except RecursionError:
+        return None
 
 
 def _read(document: dict[str, Any], path: Path, way: int) -> LocatedBlock | None:

@@ -3,6 +3,8 @@ time-out and its own run."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import sys
 import time
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cachemgr.metastore import open_metastore
 from tests.doors.faulty_sidecar import SLOW_SECONDS
 from tests.doors.spark_server import Server, reads_cache, server, server_conf
 from tests.processes import postgres_server, until
@@ -71,6 +74,35 @@ def test_queries_run_while_the_metastore_is_down(tmp_path: Path) -> None:
             made.sql("SHOW RELATIONAL CACHES")
 
 
+@pytest.mark.parametrize("sent", [signal.SIGSTOP, signal.SIGKILL])
+def test_what_it_decided_before_is_void_soon_after_it_was_last_heard_of(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
+    """Whoever would tell of a drop, or of a grant that is taken back, is gone."""
+    with server(tmp_path, server_conf(tmp_path), [_TABLE, _CREATE, _REFRESH]) as made:
+        until(lambda: "LocalTableScan" in _plan(made), 60, "a hit whose rows are held")
+        for _ in range(4):
+            assert _hits(made)
+        os.kill(made.python(), sent)
+        began = time.monotonic()
+        assert _hits(made), "what was decided before is not kept"
+        took = time.monotonic() - began
+        with open_metastore(f"sqlite:///{tmp_path}/metastore.db") as metastore:
+            (cache,) = metastore.caches.all()
+            metastore.caches.drop(cache.id, now=metastore.clock.now())
+        if sent == signal.SIGSTOP:  # the killed one is started again, and knows of the drop
+            assert took < 4
+        time.sleep(max(0.0, began + 5 - time.monotonic()))
+        for _ in range(3):
+            assert not _hits(made)
+            assert [tuple(row) for row in made.sql(_QUERY)[0]] == _ROWS
+
+
+def _plan(made: Server) -> str:
+    found: str = made.sql(f"EXPLAIN {_QUERY}")[0][0][0]
+    return found
+
+
 def _told(folder: Path, reason: str) -> bool:
     with sqlite3.connect(folder / "metastore.db") as metastore:
         found = metastore.execute(
@@ -80,7 +112,7 @@ def _told(folder: Path, reason: str) -> bool:
 
 
 def _hits(made: Server) -> bool:
-    return reads_cache(made.sql(f"EXPLAIN {_QUERY}")[0][0][0])
+    return reads_cache(_plan(made))
 
 
 def _longest(made: Server) -> float:

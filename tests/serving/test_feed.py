@@ -79,6 +79,34 @@ def test_nothing_is_answered_before_the_first_load(feed):
     assert feed.why_not_ready() is None
 
 
+def test_who_watches_is_told_before_and_after_each_change(feed, metastore):
+    """What he keeps must hold neither while a change is made nor afterwards."""
+    seen = []
+
+    class Watcher:
+        def changing(self):
+            seen.append(tuple(cache.name for cache in feed.caches()))
+
+    feed.sync()
+    watcher = Watcher()
+    feed.watch(watcher)
+    assert not feed.sync() and seen == []
+    created = metastore.caches.create(record(), now=metastore.clock.now())
+    feed.sync()
+    assert seen == [(), ("c",)]
+    (cache,) = feed.caches()
+    feed.notes.note_unread(replace(cache, refresh_id="r"), "test")
+    feed.notes.note_damage(replace(cache, refresh_id="r"), "test")
+    assert len(seen) == 4
+    metastore.caches.drop(created.id, now=metastore.clock.now())
+    feed.sync()
+    assert seen[4:] == [("c",), ()]
+    feed.unwatch(watcher)
+    metastore.caches.create(record("d"), now=metastore.clock.now())
+    feed.sync()
+    assert len(seen) == 6
+
+
 def test_a_load_that_takes_longer_than_the_feed_is_patient(feed, metastore, monkeypatch):
     """A thousand caches on a busy machine: it was loaded, and answered REGISTRY_LOADING."""
     metastore.caches.create(record(), now=metastore.clock.now())

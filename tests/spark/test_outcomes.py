@@ -171,3 +171,31 @@ def test_who_reads_counters_waits_for_what_another_thread_is_about_to_count(java
     background.join()
     reader.join()
     assert read == [1]
+
+
+def test_decisions_that_were_made_elsewhere_are_told_alike() -> None:
+    """What ran while they were fetched is told the next time, and nothing is lost between."""
+    java, telemetry = Java(), Telemetry()
+
+    @dataclass
+    class Elsewhere:
+        is_used: bool = False
+        made: list[tuple[int, NotedDecision]] = field(default_factory=list)
+
+        def taken(self) -> list[tuple[int, NotedDecision]]:
+            found, self.made = self.made, []
+            return found
+
+    elsewhere = Elsewhere()
+    waiting = Outcomes(java.fetch, lambda: java.now, elsewhere)
+    waiting.settle()
+    assert java.asked == 0  # nobody waits, and nothing was made elsewhere
+    elsewhere.is_used = True
+    java.notes = [[1, True, True, None]]
+    elsewhere.made = [(number, noted(hit(), telemetry)) for number in (1, 2)]
+    waiting.settle()
+    assert telemetry.counters() == {"hits": 1, "local_hits": 1}
+    assert waiting.found(1) is None and waiting.found(2) is not None
+    java.notes = [[2, True, False, None]]
+    waiting.settle()
+    assert telemetry.counters()["hits"] == 2

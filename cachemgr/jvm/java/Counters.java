@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /** How often what happened, and one line of log for each distinct failure. */
 public final class Counters {
     private static final String[] NAMES = {
-        "called", "no_known_table", "own_target", "asked", "replaced", "local", "looked_up", "listed", "refused_schema", "failed", "timed_out",
+        "called", "no_known_table", "own_target", "asked", "prepared", "replaced", "local", "local_busy", "looked_up", "listed", "refused_schema", "failed", "timed_out",
         "not_asked"
     };
     private static final int KEPT = 1024;

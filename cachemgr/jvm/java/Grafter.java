@@ -50,11 +50,9 @@ public final class Grafter {
         return node;
     }
 
-    /** `root` with `analysed` at `path`, below the outputs of `split` if there is one; for the middle of the optimiser. */
-    public static LogicalPlan graft(
-        SparkSession spark, LogicalPlan root, int[] path, LogicalPlan analysed, Split split) {
+    /** `root` with `body`, which is `finished`, at `path`, below the outputs of `split` if there is one. */
+    public static LogicalPlan graft(LogicalPlan root, int[] path, LogicalPlan body, Split split) {
         LogicalPlan original = at(root, path);
-        LogicalPlan body = finished(spark, analysed);
         List given = Scala.list(body.output());
         List columns = split == null ? named(Scala.list(original.output()), given) : split.columns(given);
         Project project = new Project(Scala.seq(columns), body);

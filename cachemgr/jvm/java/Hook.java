@@ -335,6 +335,8 @@ public final class Hook {
         private Explain explain = null;
         private boolean decided = false;
         private boolean asked = false;
+        /** No rule of another extension has changed the query, which is not explained. */
+        private boolean plain = false;
         /** That of the query, where all that stands in its place reads held rows; null for any other. */
         private Request local = null;
 
@@ -400,6 +402,7 @@ public final class Hook {
                     }
                     return leftAlone(given);
                 }
+                plain = explain == null && !others.change();
                 LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
                 LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
                 Moment moment = Moment.current();
@@ -430,6 +433,7 @@ public final class Hook {
                 return leftToSpark(plan, "an optimizer rule of another extension changes the query's plan");
             }
             try {
+                local.isSound();
                 LocalAnswer.Tried tried = explain == null
                     ? LocalAnswer.of(plan, local.localBounds, local::asker) : LocalAnswer.of(plan, local.localBounds);
                 if (tried.rows() == null || explain != null) {
@@ -522,6 +526,9 @@ public final class Hook {
             Decided decision = new Decided();
             made.add(decision);
             Request request = new Request(spark, plan, mode, write, kept, moment, writer, decision.id);
+            if (plain) {
+                request.mayBeDecidedAlike();
+            }
             enter();
             try {
                 count("asked");

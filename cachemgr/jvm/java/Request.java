@@ -29,6 +29,22 @@ public final class Request {
 
     private final Moment moment;
     private final PlanWriter writer;
+    /** Whether a decision on it may be one that was made before, and may be kept. */
+    private boolean preparable = false;
+    private String document = "";
+    private String asksAs = "";
+    private Put put = null;
+    private Preparer preparer = null;
+    private Runnable whenSound = null;
+
+    /** Keeps a decision, see `prepared.PreparedDecider`. */
+    public interface Preparer {
+        boolean prepare(String sql, String marks, long id);
+    }
+
+    /** What was put in place; see `graft`. */
+    public record Put(String path, String node, String parts, Map relations, LogicalPlan body, String bounds) {
+    }
 
     public Request(
         SparkSession spark, LogicalPlan plan, String mode, boolean write, boolean kept, Moment moment,
@@ -48,6 +64,75 @@ public final class Request {
     public void abandon() {
         rewritten = plan;
         grafts = 0;
+        put = null;
+        localBounds = null;
+        whenSound = null;
+    }
+
+    public long id() {
+        return id;
+    }
+
+    public SparkSession spark() {
+        return spark;
+    }
+
+    public String session() {
+        return spark.sessionUUID();
+    }
+
+    /** No rule of another extension has a say in the query, which is not explained either. */
+    void mayBeDecidedAlike() {
+        preparable = !write && !kept && !(plan instanceof Subquery) && !"planonly".equals(mode);
+    }
+
+    public boolean mayBePrepared() {
+        return preparable;
+    }
+
+    public String document() {
+        return document;
+    }
+
+    /** All that a decision goes by beside the document: who asks, in what way, under which settings and hints, from where. */
+    public String asksAs() {
+        return currentSchema() + asksAs;
+    }
+
+    public void prepareBy(Preparer found) {
+        preparer = found;
+    }
+
+    /**
+     * Keeps the decision that was put in place for queries that differ from this one in free constants alone.
+     *
+     * @param sql that of `graft`, with marks in place of these
+     * @param marks see `prepared.PreparedDecider`
+     * @param number Python's number of the decision
+     * @return whether it is kept, unless a rule of another extension has a say
+     */
+    public boolean prepare(String sql, String marks, long number) {
+        return preparer != null && preparer.prepare(sql, marks, number);
+    }
+
+    /** `keep` is run once it is known that no other rule refuses or changes what was put in place. */
+    public void whenSound(Runnable keep) {
+        whenSound = keep;
+    }
+
+    void isSound() {
+        if (whenSound != null) {
+            whenSound.run();
+        }
+    }
+
+    /** What was put in place, if that was one part of the query; else null. */
+    public Put onlyPut() {
+        return grafts == 1 ? put : null;
+    }
+
+    public LogicalPlan analysed(String sql, Map relations) {
+        return Tables.select(spark, sql, relations).queryExecution().analyzed();
     }
 
     /** Whether the query still waits for what is being put together. */
@@ -90,13 +175,16 @@ public final class Request {
     }
 
     /**
-     * {"id", "session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line
-     * the document: all that most decisions need, so that there is one crossing.
+     * {"id", "session", "preparable", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and
+     * on the next line the document: all that most decisions need, so that there is one crossing.
      */
-    public String read(String document) {
+    public String read(String text) {
+        document = text;
         StringBuilder out = new StringBuilder(document.length() + 4096);
         out.append("{\"id\":").append(id).append(",\"session\":");
         Scala.quote(out, spark.sessionUUID());
+        out.append(",\"preparable\":").append(preparable);
+        int own = out.length();
         Who who = Who.asks(spark);
         out.append(",\"user\":");
         if (who.name() == null) {
@@ -114,6 +202,7 @@ public final class Request {
         StringBuilder tags = new StringBuilder();
         hints(plan, texts, tags, new HashSet());
         out.append(",\"texts\":[").append(texts).append("],\"tags\":[").append(tags).append("]}\n");
+        asksAs = preparable ? out.substring(own) : "";
         return out.append(document).toString();
     }
 
@@ -190,16 +279,23 @@ public final class Request {
      * those of `Bounds`; "" where some of the relations are not held.
      */
     public String graft(String path, String node, String parts, String sql, Map relations, String bounds) {
+        LogicalPlan body = Grafter.finished(spark, analysed(sql, relations));
+        String difference = put(path, node, parts, body, bounds);
+        put = new Put(path, node, parts, relations, body, bounds);
+        return difference;
+    }
+
+    /** The same of a plan that is analysed, and has come as far as `Grafter.finished` has it. */
+    public String put(String path, String node, String parts, LogicalPlan body, String bounds) {
         int[] steps = Split.steps(path);
-        LogicalPlan analysed = Tables.select(spark, sql, relations).queryExecution().analyzed();
         LogicalPlan original = Grafter.at(plan, steps);
         Split split = node == null ? null : new Split(Grafter.at(original, Split.steps(node)), parts);
-        String difference = Grafter.difference(split == null ? Scala.list(original.output()) : split.parts(), analysed);
+        String difference = Grafter.difference(split == null ? Scala.list(original.output()) : split.parts(), body);
         if (difference != null) {
             Counters.count("refused_schema");
             return difference;
         }
-        rewritten = Grafter.graft(spark, rewritten, steps, analysed, split);
+        rewritten = Grafter.graft(rewritten, steps, body, split);
         grafts++;
         localBounds = grafts == 1 && bounds.length() > 0 ? Bounds.read(bounds) : null;
         return "";

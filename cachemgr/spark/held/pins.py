@@ -142,6 +142,17 @@ class PinStore:
             self._hits += 1
         return found
 
+    def touch(self, key: PinKey) -> None:
+        """A pin was read by somebody who did not `get` it.
+
+        Args:
+            key: Its key.
+        """
+        with self._lock:
+            if key in self._pins:
+                self._pins.move_to_end(key)
+                self._hits += 1
+
     def request(
         self, key: PinKey, loader: Callable[[], DataFrame], name: str = "held rows"
     ) -> Future[None] | None:

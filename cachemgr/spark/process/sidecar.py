@@ -56,7 +56,7 @@ def run() -> None:
     session = api.serve_all(spark.newSession(), fixed, os.environ.get(_URL_VARIABLE, ""))
     decides = hook.proxy(spark, session)
     carries_out = _Statements(spark.sparkContext, session)
-    java_class(spark, "sidecar.Sidecar").attach(decides, carries_out)
+    java_class(spark, "sidecar.Sidecar").attach(decides, carries_out, session.prepared.java)
     while sys.stdin.buffer.read(1):
         pass
     # Nothing of Spark's is ours to close, and its threads wait for a JVM that is gone.

@@ -9,10 +9,12 @@ way is left out: LIMIT without a total order, sums of floating point in another 
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any, Final
 
 import cachemgr
 from cachemgr.errors import CacheManagerError
+from cachemgr.spark import api
 from tests.harness.fuzz.decide import Accepted
 from tests.harness.fuzz.odd_names import Names, lost_by_names, names, refused_name
 from tests.harness.fuzz.spark_judge import _BY_ORDER, Verdict, select_rows
@@ -37,7 +40,13 @@ from tests.harness.sessions.told import (
 
 PAIRS = 3  # of a world
 _WRITES: Final = 0.5  # of the pairs are also written
+_TIMES: Final = 12  # a query is asked with other constants
+_UNTIL_HELD: Final = 5  # of these, what is read is held
 _numbers = itertools.count(1)
+_LITERAL: Final = re.compile(
+    r"(?<![\w.'`])(?P<number>\d+)(?![\w.'`])|(?P<before>\w*)'(?P<word>(?:[^'\\]|'')*)'"
+)
+_WORDS: Final = ("", "a", "zz", "A", "mark0_0", "it''s", '["l",1,"int"]')
 
 Answer = tuple[str, Counter[str]]
 
@@ -123,6 +132,7 @@ class SparkActions:
                     verdict = tried.one(rng, pair)
                 self.done[verdict.outcome] += 1
                 yield pair, verdict
+            self.done["prepared"] += tried.prepared
 
     @contextmanager
     def _tables(self, world: World, odd: Names) -> Iterator[Tried]:
@@ -172,6 +182,8 @@ class Tried:
         folder: Where tables and caches lie.
         odd: What tables, columns and caches are called.
         drawn: What settings are drawn from.
+        found: What the last query counted.
+        prepared: Queries that were answered by a decision that was kept.
     """
 
     hooked: Any
@@ -180,6 +192,7 @@ class Tried:
     odd: Names
     drawn: Drawn
     found: Counted = field(default_factory=Counted)
+    prepared: int = 0
 
     def one(self, rng: Random, pair: Accepted) -> Verdict:
         """One pair, by a random action, and what is told of it; in other settings; as a write."""
@@ -222,7 +235,7 @@ class Tried:
             return Verdict("skipped", theirs[0])
         if mine != theirs:
             return Verdict("wrong", f"by {action}: {mine} instead of {theirs}")
-        for look in (self._told, self._in_settings, self._written):
+        for look in (self._told, self._in_settings, self._again, self._written):
             wrong = look(rng, query)
             if wrong:
                 return Verdict("wrong", wrong)
@@ -260,6 +273,21 @@ class Tried:
             return f"with {taken}: {mine} instead of {theirs}"
         return ""
 
+    def _again(self, rng: Random, query: str) -> str:
+        """With other constants, often enough for its sets to be held and its decision kept."""
+        collect = ACTIONS["collect"]
+        pins = api._of(self.hooked).session.application.pins
+        before = cachemgr.counters(self.hooked)["prepared_hits"]
+        for number in range(_TIMES):
+            asked = other_constants(rng, query) if number % 3 else query
+            mine, theirs = (_answer(s, asked, collect) for s in (self.hooked, self.plain))
+            if mine != theirs:
+                return f"asked again as {asked}: {mine} instead of {theirs}"
+            if number < _UNTIL_HELD:
+                wait(list(pins._asked.values()), timeout=10)
+        self.prepared += cachemgr.counters(self.hooked)["prepared_hits"] - before
+        return ""
+
     def _written(self, rng: Random, query: str) -> str:
         """A write is as many decisions as its query, and writes its rows."""
         if rng.random() > _WRITES:
@@ -287,6 +315,23 @@ class Tried:
         if not answers[0][0] and found != self.found:
             return f"by {texts[0]}: told was {found}, and of the query {self.found}"
         return ""
+
+
+def other_constants(rng: Random, query: str) -> str:
+    """A query with others in place of some of its whole numbers, strings and days."""
+
+    def other(found: re.Match[str]) -> str:
+        if rng.random() < 0.4:
+            return found[0]
+        if found["number"] is not None:
+            return str(max(0, int(found["number"]) + rng.choice((-1, 0, 1, 7))))
+        if found["before"].upper() == "DATE":
+            day = rng.randrange(10, 30), rng.randrange(1, 13), rng.randrange(1, 29)
+            return "DATE'20{}-{:02}-{:02}'".format(*day)
+        return found[0] if found["before"] else f"'{rng.choice(_WORDS)}'"
+
+    head, where, rest = query.partition(" WHERE ")
+    return head + where + _LITERAL.sub(other, rest)
 
 
 def _has_one_answer(pair: Accepted, world: World) -> bool:

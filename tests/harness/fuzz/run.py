@@ -62,6 +62,7 @@ def main() -> int:
                 compare_doors(made, run.doors, totals, chosen.doors)
             if run.actions is not None and seed % chosen.actions == 0:
                 try_actions(made, run.actions, totals)
+                totals.numbers["prepared"] = run.actions.done["prepared"]
             done = seed + 1
             _tell(seed, totals.wrong[wrong:], totals.differs[differs:], chosen.out)
             sys.stdout.write(_progress(seed, totals, time.monotonic() - began) + "\n")
@@ -140,7 +141,8 @@ def _progress(seed: int, totals: Totals, seconds: float) -> str:
     return (
         f"seed {seed}: {n['generated']} generated, {n['accepted']} accepted, "
         f"{n['executed']} executed, {n['skipped']} skipped, {n['templates']} by remembered shapes, "
-        f"{n['doors']} by both doors, {n['actions equal']} by actions; "
+        f"{n['doors']} by both doors, {n['actions equal']} by actions, "
+        f"{n['prepared']} by kept decisions; "
         f"{len(totals.wrong)} wrong, {len(totals.lost)} lost, "
         f"{len(totals.differs)} differ, {seconds:.0f} s"
     )

@@ -18,7 +18,7 @@ from cachemgr.jvm.loader import java_class, session_of
 from tests.harness.local.grammar import COLUMNS
 from tests.spark_session import INTERPRETED
 
-BOUNDS: Final = "1000000,100000,100000000"
+BOUNDS: Final = "1000000,100000,100000000,0"
 ROWS: Final = 1_500
 _PRUNING: Final = "spark.sql.inMemoryColumnarStorage.partitionPruning"
 # what may change how Spark itself computes, or what it means

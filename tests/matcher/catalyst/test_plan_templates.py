@@ -223,3 +223,40 @@ def test_threads_that_read_one_shape_see_their_own_constants() -> None:
 def test_what_is_no_json_is_an_error() -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         PlanShapes().read("nothing")
+
+
+def test_marks_stand_for_the_constants_that_may_be_others() -> None:
+    """Each is of its constant's kind, in no other place of the document, and can be written in
+    SQL: the first day that a mark may be is one of the calendar."""
+    shapes = PlanShapes()
+
+    def asked(day: int, word: str, number: int) -> dict[str, Any]:
+        return grouped(
+            call("GreaterThan", D, lit(day, "date")),
+            call("EqualTo", S, lit(word, "string")),
+            call("LessThan", call("Add", K, lit(number), type="int"), lit(7)),
+        )
+
+    for n in range(3):
+        visited(shapes.read(written(asked(n, f"s{n}", 5))), 0.0, 0)
+    read = shapes.read(written(asked(11, 'x"', 5)))
+    blocks: list[Any] = []
+    read.walk(lambda located: bool(blocks.append(located)))
+    (path, block) = next((b.path, b.block) for b in blocks if b.block is not None)
+    marked = read.marked(path, block)
+    assert marked is not None
+    kinds = {marked.types[place]: mark for place, mark in marked.marks.items()}
+    assert set(kinds) == {"date", "string"}  # what is compared with a sum belongs to the shape
+    assert 0 < kinds["date"] <= 2_932_896
+    other = asked(7, "y", 5)
+    constants = templates._lift(written(other)).constants
+    assert marked.block_of(constants) in grouped_blocks(other)
+    assert read.marked((9, 9), block) is None
+    assert PlanDocument(asked(1, "a", 5)).marked(path, block) is None
+
+
+def grouped_blocks(plan: dict[str, Any]) -> list[Block | None]:
+    """The blocks of a document as decoded."""
+    found: list[Block | None] = []
+    PlanDocument(plan).walk(lambda located: bool(found.append(located.block)))
+    return found

@@ -95,6 +95,11 @@ public final class Held {
         }
     }
 
+    /** Whether the rows that a relation reads are held. */
+    public static boolean holds(InMemoryRelation relation) {
+        return of(relation) != null;
+    }
+
     /** The held rows that a relation reads; null if there are none. */
     static HeldTable of(InMemoryRelation relation) {
         synchronized (TABLES) {

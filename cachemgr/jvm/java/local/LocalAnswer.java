@@ -2,7 +2,7 @@ package relationalcache.local;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 
+import relationalcache.Counters;
 import relationalcache.Grafter;
 import relationalcache.Scala;
 
@@ -26,8 +27,8 @@ import relationalcache.Scala;
  * Whatever goes wrong, the plan stays as it is, and Spark raises its own error at its own time.
  */
 public final class LocalAnswer {
-    /** So that what evaluates never takes more than half of the driver's processors. */
-    private static final Semaphore PERMITS = new Semaphore(Math.max(1, Runtime.getRuntime().availableProcessors() / 2));
+    /** Bounded, so that what evaluates never takes all of the driver's processors. */
+    private static final AtomicInteger RUNNING = new AtomicInteger();
     /**
      * What Spark does to a plan after our rule has seen it, and what makes a difference: averages of short decimals are
      * computed as doubles there, long lists are looked up in a set, and simple patterns are no regular expressions. Other
@@ -58,10 +59,11 @@ public final class LocalAnswer {
      * @param bounds what it may take
      */
     public static Tried of(LogicalPlan plan, Bounds bounds) {
-        if (!PERMITS.tryAcquire()) {
-            return Tried.refused("others are computed at the moment");
-        }
         try {
+            if (RUNNING.incrementAndGet() > bounds.most()) {
+                Counters.count("local_busy");
+                return Tried.refused("others are computed at the moment");
+            }
             List<InternalRow> rows = new Evaluation(bounds).rows(asSparkWouldRun(plan));
             return new Tried(relation(plan, rows), null, false);
         } catch (Bound.Refused known) {
@@ -71,7 +73,7 @@ public final class LocalAnswer {
         } catch (Exception | LinkageError | StackOverflowError | AssertionError | OutOfMemoryError error) {
             return Tried.inVain("it raises " + error.getClass().getSimpleName());
         } finally {
-            PERMITS.release();
+            RUNNING.decrementAndGet();
         }
     }
 

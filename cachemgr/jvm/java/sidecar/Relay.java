@@ -52,6 +52,10 @@ public final class Relay {
         return handover.call(() -> request.graft(path, node, parts, sql, relations, bounds));
     }
 
+    public boolean prepare(String sql, String marks, long number) throws Exception {
+        return handover.call(() -> request.prepare(sql, marks, number));
+    }
+
     public LogicalPlan table(String path, String location) throws Exception {
         return handover.call(() -> request.table(path, location));
     }

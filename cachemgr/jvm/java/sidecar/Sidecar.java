@@ -16,6 +16,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 import relationalcache.Hook;
+import relationalcache.prepared.Prepared;
 
 /**
  * The Python process that decides and carries statements out for a driver in which no Python of ours runs: spark-sql, a
@@ -136,11 +137,12 @@ public final class Sidecar implements Runnable {
     }
 
     /** The Python process is ready; called by it. */
-    public static void attach(BiFunction<Object, Object, Object> decide, BiFunction<Object, Object, Object> carryOut) {
+    public static void attach(
+        BiFunction<Object, Object, Object> decide, BiFunction<Object, Object, Object> carryOut, Prepared prepared) {
         Sidecar sidecar = current;
         sidecar.decider = new TimedDecider(decide, threads("decides", MOST_QUESTIONS), sidecar.timeoutMillis());
         sidecar.statements = new Statements(carryOut, threads("statement", MOST_STATEMENTS));
-        Hook.serve(sidecar.decider);
+        Hook.serve(prepared.before(sidecar.decider));
         sidecar.firstReady.countDown();
         LOG.info("relational caches serve this application; their Python process took {} ms to start",
             sidecar.process.ageMillis());
