@@ -1,6 +1,6 @@
 """Where the time of a hit goes: the stages of a query in Spark, one after another, of hits that are
-answered by rows held in the driver, of the same hits by a Spark job, and of two queries that read
-nothing.
+answered by rows held in the driver, of the same hits decided anew each time and by a Spark job, and
+of two queries that read nothing.
 
 Each text is asked once with constants that were drawn by `SEED` and not asked before: Spark
 compiles code with the numbers of a query in it, so that constants which come again cost less than
@@ -25,10 +25,12 @@ from bench.results import Figure, percentile
 from bench.ssb import SCALE, drawn, held_queries, ssb_session
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.jvm.classes import class_on_path
+from cachemgr.spark import hook
 
 SEED = 46
 _ROUNDS = 5
 _LOCAL = "spark.cachemgr.local.enabled"
+_PREPARED = "spark.cachemgr.prepared.enabled"
 _LOCAL_HIT = "local hit"
 _STAGES = ("parse", "analyse", "optimise", "plan", "execute")
 
@@ -42,15 +44,11 @@ def run(scale: float = SCALE) -> list[Figure]:
     numbers = random.Random(SEED)
     queries = held_queries()
     with ssb_session(scale, cube=True) as spark:
-        scanned = spark.newSession()
-        for key in ("spark.cachemgr.metastore.url", "spark.cachemgr.location"):
-            scanned.conf.set(key, str(spark.conf.get(key)))
-        scanned.conf.set(_LOCAL, "false")
-        cachemgr.enable(scanned)
+        scanned, decided = (_without(spark, key) for key in (_LOCAL, _PREPARED))
         for _ in range(3):  # all sets are pinned meanwhile
             for query in QUERIES:
-                spark.sql(query.sql()).collect()
-                scanned.sql(query.sql()).collect()
+                for session in (spark, scanned, decided):
+                    session.sql(query.sql()).collect()
             time.sleep(5)
 
         def texts() -> Iterator[str]:
@@ -59,6 +57,7 @@ def run(scale: float = SCALE) -> list[Figure]:
 
         kinds: dict[str, tuple[SparkSession, Callable[[], Iterator[str]]]] = {
             _LOCAL_HIT: (spark, texts),
+            "decided hit": (decided, texts),
             "scanned hit": (scanned, texts),
             "SELECT 1": (spark, lambda: iter([f"SELECT {numbers.randrange(10**9)}"] * 5)),
             "VALUES (1)": (
@@ -69,6 +68,7 @@ def run(scale: float = SCALE) -> list[Figure]:
         wall: dict[tuple[str, str], list[float]] = defaultdict(list)
         cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
         whole: dict[tuple[str, str], list[float]] = defaultdict(list)
+        before = hook.counters(spark)["prepared"]
         for _ in range(_ROUNDS):
             for kind, (session, made) in kinds.items():
                 for text in made():
@@ -78,8 +78,24 @@ def run(scale: float = SCALE) -> list[Figure]:
                         start = time.perf_counter()
                         ask(session.sql(text))
                         whole[kind, name].append((time.perf_counter() - start) * 1e3)
-        cachemgr.disable(scanned)
-    return _figures(kinds, wall, cpu, whole)
+        kept = hook.counters(spark)["prepared"] - before
+        for session in (scanned, decided):
+            cachemgr.disable(session)
+    asked = len(wall[_LOCAL_HIT, "parse"]) + sum(len(whole[_LOCAL_HIT, n]) for n in _ASKED)
+    return [
+        *_figures(kinds, wall, cpu, whole),
+        Figure("local hits by a kept decision", 100 * kept / asked, "%"),
+    ]
+
+
+def _without(spark: SparkSession, setting: str) -> SparkSession:
+    """A further session in which that is off."""
+    session = spark.newSession()
+    for key in ("spark.cachemgr.metastore.url", "spark.cachemgr.location"):
+        session.conf.set(key, str(spark.conf.get(key)))
+    session.conf.set(setting, "false")
+    cachemgr.enable(session)
+    return session
 
 
 def _shown(frame: DataFrame) -> None:
@@ -157,5 +173,6 @@ def _figures(
     return [
         *figures,
         Figure("local hit against SELECT 1", against("SELECT 1"), "x", 1.2),
+        Figure("local hit against one decided anew", against("decided hit"), "x"),
         Figure("local hit against a scanned one", against("scanned hit"), "x"),
     ]
