@@ -18,24 +18,31 @@ _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 _QUERY = "SELECT k, COUNT(*) FROM t GROUP BY k"
 
 
-@pytest.mark.parametrize(
+_ORDERS = pytest.mark.parametrize(
     "order",
     [
         pytest.param((_THEIRS, _OURS), id="before"),
         pytest.param((_OURS, _THEIRS), id="after"),
     ],
 )
-def test_a_rule_that_authorises_sees_the_tables_of_the_query(
-    tmp_path: Path, order: tuple[str, str]
-) -> None:
-    conf = server_conf(tmp_path, pin_enabled="false")  # what is pinned shows no file to a rule
-    jar = tmp_path / "rules.jar"
+
+
+def _with_rules(folder: Path, conf: dict[str, str], order: tuple[str, str]) -> dict[str, str]:
+    jar = folder / "rules.jar"
     source = Path(__file__).parent / "java" / "Rules.java"
     write_jar(jar, compiled([source], spark_start.class_path()))
-    conf |= {
+    return conf | {
         CLASS_PATH: f"{conf[CLASS_PATH]}:{jar}",
         "spark.sql.extensions": ",".join((_DELTA, *order)),
     }
+
+
+@_ORDERS
+def test_a_rule_that_authorises_sees_the_tables_of_the_query(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    # what is pinned shows no file to a rule
+    conf = _with_rules(tmp_path, server_conf(tmp_path, pin_enabled="false"), order)
     texts = [
         "CREATE TABLE t USING delta AS SELECT id, id % 3 AS k FROM range(3000)",
         f"CREATE RELATIONAL CACHE c AS {_QUERY.replace('COUNT(*)', 'COUNT(*) AS n')}",
@@ -70,3 +77,28 @@ def test_a_rule_that_authorises_sees_the_tables_of_the_query(
         assert rows in found[what] and "2\t1000" not in found[what]
     # who may not read the table has no answer from the cache
     assert done.returncode != 0 and "warehouse/t denied" in done.stderr
+
+
+@_ORDERS
+def test_a_kept_decision_is_shown_to_them_each_time(tmp_path: Path, order: tuple[str, str]) -> None:
+    """What a rule does may change with each query, by who asks or by what it asks elsewhere."""
+    conf = _with_rules(tmp_path, server_conf(tmp_path), order)
+    asked = _QUERY.replace("GROUP", "WHERE k <> {} GROUP") + " ORDER BY k"
+    texts = [
+        "CREATE TABLE t USING delta AS SELECT id, id % 3 AS k FROM range(3000)",
+        f"CREATE RELATIONAL CACHE c AS {_QUERY.replace('COUNT(*)', 'COUNT(*) AS n')}",
+        "REFRESH RELATIONAL CACHE c",
+    ]
+    for k in range(100, 110):
+        texts += [asked.format(k), "SELECT java_method('java.lang.Thread', 'sleep', 500L)"]
+    for what in ("", "filter", "", "authorise"):
+        texts += [f"SET test.rules={what}", "SET test.denied=warehouse/t"]
+        texts += [f"SELECT '#### {what}'", f"EXPLAIN {asked.format(200)}", asked.format(200)]
+    done = spark_sql(tmp_path, conf, texts)
+    open_, filtered, again, *rest = done.stdout.split("#### ")[1:]
+    for shown in (open_, again):  # answered by rows held in the driver
+        assert "LocalTableScan" in shown and "2\t1000" in shown, done.stdout + done.stderr
+    assert "1\t1000" in filtered and "2\t1000" not in filtered
+    # who may not read the table has no answer
+    assert done.returncode != 0 and "warehouse/t denied" in done.stderr
+    assert not any("1\t1000" in shown for shown in rest)

@@ -220,6 +220,23 @@ def test_each_version_is_looked_at(lab) -> None:
     assert not is_answered(lab, query)
 
 
+def test_what_hangs_on_the_clock_or_on_commits_is_not_kept(lab) -> None:
+    """A cache that may lag behind, rows appended since, commits that change no row."""
+    query = BY_REGION.format("north")
+    lab.plain.sql("OPTIMIZE sales")
+    for _ in range(6):
+        assert is_local(lab, query) and not is_answered(lab, query)
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales LIMIT 3")
+    for _ in range(6):
+        lab.hit(query)
+        assert not is_answered(lab, query)
+    lab.sql("ALTER RELATIONAL CACHE c SET MAX STALENESS INTERVAL 1 HOUR")
+    lab.sql("REFRESH RELATIONAL CACHE c")
+    warmed(lab)
+    for _ in range(6):
+        assert is_local(lab, query) and not is_answered(lab, query)
+
+
 @pytest.mark.parametrize(
     ("change", "back"),
     [
