@@ -102,22 +102,17 @@ def _columns_now(
 ) -> tuple[ColumnRecord, ...]:
     """A cache's columns with the types that they have in another plan than the one that they are
     of."""
-    then, now = _exprs(before), _exprs(plan)
+    then, now = before.as_shown(), plan.as_shown()
+    if not len(columns) == len(then) == len(now):
+        return tuple(columns)
     found = []
-    for column in columns:
-        old, new = then.get(column.name), now.get(column.name)
-        if old is not None and new is not None:
-            # a type is changed only with the plan's, whose spelling need not be this one
-            type_ = column.type if old.type == new.type else new.type
-            may_be_null = column.nullable or (new.nullable and not old.nullable)
-            column = ColumnRecord(column.name, type_, may_be_null)
-        found.append(column)
+    for column, was, is_now in zip(columns, then, now, strict=True):
+        old, new = was.expr, is_now.expr
+        # a type is changed only with the plan's, whose spelling need not be this one
+        type_ = column.type if old.type == new.type else new.type
+        may_be_null = column.nullable or (new.nullable and not old.nullable)
+        found.append(ColumnRecord(column.name, type_, may_be_null))
     return tuple(found)
-
-
-def _exprs(plan: CachePlan) -> dict[str, Expr]:
-    stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
-    return stored | {m.name: m.agg for m in plan.measures}
 
 
 def _groups(job: Job, plan: CachePlan) -> dict[str, int]:

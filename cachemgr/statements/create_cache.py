@@ -17,6 +17,7 @@ from cachemgr.secrets import refuse_secrets
 from cachemgr.sparks import SPARK
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
+from matcher.model.expr import Col
 
 # Of each part of a name, as in catalogs; what a database indexes is bounded too.
 LONGEST_NAME: Final = 255
@@ -188,15 +189,19 @@ def matched_columns(
             "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
             "set: leave it out, or use PARTITIONED BY",
         )
-    known = {column.name.lower(): column.name for column in definition.columns}
+    known = {
+        o.name.lower(): o.name
+        for o in definition.plan.as_shown()
+        if isinstance(o.expr, Col) and o.expr.name == o.name
+    }
     name = str(statement.name)
     partition_by = _known(name, "PARTITIONED BY", spec.partitioned_by, known)
-    if partition_by and len(set(partition_by)) == len(known):
+    if partition_by and len(set(partition_by)) == len(definition.columns):
         raise DefinitionError(
             ErrorCode.PARTITIONED_BY_ALL,
             f"cache {name}: PARTITIONED BY names all of its columns: leave one out",
         )
-    kinds = {column.name: column.type for column in definition.columns}
+    kinds = {o.name: o.expr.type for o in definition.plan.as_shown() if o.name in known.values()}
     for column in partition_by:
         if kinds[column].startswith(_NO_PARTITION_TYPES):
             raise DefinitionError(
@@ -219,8 +224,10 @@ def _known(
         if column.lower() not in known:
             raise DefinitionError(
                 ErrorCode.UNKNOWN_COLUMN,
-                f"cache {name}: {clause} names {column}, which the SELECT does not have: "
-                f"its columns are {', '.join(known.values())}",
+                f"cache {name}: {clause} names {column}, which is no column of the cache's table: "
+                f"these are {', '.join(known.values())}, and an output that is computed of them, "
+                "or has no name of its own, is none of them: select what it is computed of, with a "
+                "name by AS",
             )
         found.append(known[column.lower()])
     return tuple(found)

@@ -25,6 +25,7 @@ from cachemgr.vocabulary import NOT_PLANNED
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.partials.collapse import render_collapsed
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored
+from matcher.render.shown_outputs import shown_items, shown_list
 
 
 def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
@@ -244,7 +245,7 @@ def read_select(facts: CacheFacts) -> str:
     if published is None:
         return f"nothing to read yet: REFRESH RELATIONAL CACHE {facts.cache.qualified_name}"
     plan = facts.plan
-    names = [quote(c.name) for c in facts.cache.columns]
+    names = [quote(c.name) for c in facts.cache.columns] if plan is None else [*shown_list(plan)]
     if plan is not None and plan.is_cube:
         names.insert(0, quote(GROUPING_ID_COLUMN))
     source = f"delta.{quote(facts.cache.location)} VERSION AS OF {published.run.cache_version}"
@@ -264,6 +265,8 @@ def stored_items(plan: CachePlan) -> list[tuple[str, str]]:
     for measure in plan.measures:
         kind = "hidden column" if measure.hidden else "measure"
         items.append((kind, f"{measure.name} {measure.agg.type}"))
+    if plan.shown:
+        items += [("output", f"{name} is {text}") for name, text in shown_items(plan)]
     for stored in plan.grouping_sets:
         names = ", ".join(plan.keys[i].name for i in stored.keys) if plan.keys else ""
         items.append((f"stored set {stored.grouping_id}", f"({names})"))

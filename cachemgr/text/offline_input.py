@@ -19,7 +19,7 @@ from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
 from cachemgr.errors import ConfigurationError, DefinitionError, ErrorCode, NotFoundError
 from matcher.model.errors import MatcherError
-from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
+from matcher.model.ir import Block, CachePlan, MatchOptions, Output, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.nested_aggregates import expanded
 from matcher.normalize.stored_plan import plan_definition
@@ -134,7 +134,8 @@ def plan(
     DefinitionError naming it."""
     try:
         named = {f"cache:{known}": plan for known, plan in below.items()}
-        parsed = parse_query(cache.select.text, _with_caches(schema, below), settings)
+        known = _with_caches(schema, below)
+        parsed = parse_query(cache.select.text, known, settings, names_matter=False)
         block = expanded(_definition_block(name, parsed), named)
         found = plan_definition(name, block, joins)
         return replace(found, partition_by=cache.spec.partitioned_by)
@@ -144,18 +145,24 @@ def plan(
 
 def _with_caches(schema: Schema, below: Mapping[str, CachePlan]) -> Schema:
     """`schema` with caches as tables of their visible columns: cubes and caches with a limit, whose
-    rows are not all of one kind, are not among them."""
+    rows are not all of one kind, are not among them, nor those with a column that no name
+    tells from the others."""
     tables = dict(schema.tables)
     for name, plan in below.items():
         if plan.is_cube or plan.limit is not None:
             continue
-        stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
-        types = {n: e.type for n, e in stored.items()} | {m.name: m.agg.type for m in plan.measures}
-        columns = tuple(Column(column, types[column]) for column in plan.visible)
+        shown = plan.as_shown()
+        if not all(_names_one(output.name, shown) for output in shown):
+            continue
+        columns = tuple(Column(output.name, output.expr.type) for output in shown)
         key = schema.key_of(name.split("."), DEFAULT_SCHEMA)
         if key is not None:
             tables[key] = Table(f"cache:{name}", name, columns)
     return replace(schema, tables=tables)
+
+
+def _names_one(name: str, shown: tuple[Output, ...]) -> bool:
+    return name != "" and sum(o.name.lower() == name.lower() for o in shown) == 1
 
 
 def _definition_block(name: str, parsed: TextQuery) -> Block:

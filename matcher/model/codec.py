@@ -17,6 +17,7 @@ from matcher.model.ir import (
     GroupingSet,
     Measure,
     OuterJoin,
+    Output,
     RecordPreservingJoin,
     Relation,
     Side,
@@ -131,6 +132,7 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
             [encode_expr(k.expr), int(k.ascending), int(k.nulls_first)] for k in plan.order_by
         ],
         "limit": plan.limit,
+        **({"shown": [[o.name, encode_expr(o.expr)] for o in plan.shown]} if plan.shown else {}),
         **({"partials": sorted(plan.partials)} if plan.partials else {}),
     }
 
@@ -162,6 +164,8 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
         rows=data["rows"],
         bytes=data["bytes"],
         visible=tuple(data["visible"]),
+        # of a definition whose outputs are stored under their own names there are none
+        shown=tuple(Output(n, decode_expr(e, share)) for n, e in data.get("shown", ())),
         exact_sums=frozenset(data["exact_sums"]),
         non_null=frozenset(data["non_null"]),
         joins=tuple(

@@ -220,6 +220,9 @@ class CachePlan:
     absolute values over all rows is proven to stay within 2^53, so that an
     integer AVG may be computed from them; `non_null` the stored columns whose argument was counted
     never NULL at refresh.
+    `visible` names the stored columns that are shown, and `shown` the outputs of the definition as
+    it shows them, each over stored columns (`Col(0, stored name)`), two of one name as well; empty
+    where they are the visible columns under their own names.
     `joins` are the record-preserving joins that held at the cache's snapshot, `lapsed` the others
     between its tables: a miss names them.
     `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
@@ -242,6 +245,7 @@ class CachePlan:
     rows: int | None = None
     bytes: int | None = None
     visible: tuple[str, ...] = ()
+    shown: tuple[Output, ...] = ()
     exact_sums: frozenset[str] = frozenset()
     non_null: frozenset[str] = frozenset()
     joins: tuple[RecordPreservingJoin, ...] = ()
@@ -258,6 +262,15 @@ class CachePlan:
     @property
     def is_cube(self) -> bool:
         return bool(self.grouping_sets)
+
+    def as_shown(self) -> tuple[Output, ...]:
+        """The outputs of the definition, each over stored columns."""
+        if self.shown:
+            return self.shown
+        stored = {c.name: c.expr for c in (*(self.keys or ()), *self.columns)}
+        stored |= {m.name: m.agg for m in self.measures}
+        named = ((name, stored[name]) for name in self.visible)
+        return tuple(Output(name, Col(0, name, e.type, e.nullable)) for name, e in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from matcher.model.errors import NotSupported
@@ -176,10 +177,15 @@ class _PutIn:
                 continue
             put.plans[number] = plan
             put.relations.extend(plan.relations)
-            stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+            stored: dict[str, Expr] = {
+                c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)
+            }
             stored |= {m.name: m.agg for m in plan.measures}
-            for name, expr in stored.items():
-                put.columns[(number, name)] = _moved(expr, shift)
+            for output in plan.as_shown():
+                over = transform(output.expr, partial(_of_base, stored))
+                put.columns[(number, output.name)] = _moved(over, shift)
+            for key in plan.keys or ():  # asked for by `expanded`, shown or not
+                put.columns.setdefault((number, key.name), _moved(key.expr, shift))
             put.predicates.extend(_moved(p, shift) for p in plan.predicates)
             put.outer.extend(moved_join(join, shift) for join in plan.outer)
         return put
@@ -209,6 +215,11 @@ class _PutIn:
                 for side in join.sides
             ),
         )
+
+
+def _of_base(stored: Mapping[str, Expr], node: Expr) -> Expr | None:
+    """What a stored column holds, over the base tables."""
+    return stored[node.name] if isinstance(node, Col) else None
 
 
 def _moved(expr: Expr, shift: int) -> Expr:

@@ -9,6 +9,7 @@ own numbering, bit by bit in the order of the GROUP BY list, the first key highe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from matcher.model.errors import DefinitionNotSupported, InputCode
@@ -17,14 +18,13 @@ from matcher.model.expr import (
     OPAQUE_PREFIX,
     Agg,
     Call,
+    Col,
     Expr,
     Lit,
-    aggregates,
     is_opaque,
     walk,
 )
 from matcher.model.ir import (
-    GROUPING_ID_COLUMN,
     HIDDEN_PREFIX,
     ROWS_COLUMN,
     Block,
@@ -37,9 +37,9 @@ from matcher.model.ir import (
 )
 from matcher.model.moments import moment_partials
 from matcher.model.types import sum_type
+from matcher.normalize.shown_outputs import grouped_columns, only_if_other, stored_names
 from matcher.render.select import readable
 
-_FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 # What Spark's NormalizeFloatingNumbers puts around join keys, as a call that has no meaning here.
 _FLOATS_JOINED = f"{OPAQUE_PREFIX}KnownFloatingPointNormalized"
 
@@ -62,11 +62,18 @@ def plan_definition(
     for predicate in (*block.predicates, *(p for j in block.outer for p in j.conditions())):
         _refuse_opaque(predicate, "the WHERE or ON clause")
     _refuse_unstored_order(block)
+    for key in block.group_keys or ():
+        _refuse_opaque(key, "a GROUP BY key")
+    for output in block.outputs:
+        _refuse_opaque(output.expr, f"output column {output.name}")
     if block.group_keys is None:
-        columns = tuple(StoredColumn(o.name, o.expr) for o in block.outputs)
-        _check_names([c.name for c in columns])
-        for output in block.outputs:
-            _refuse_opaque(output.expr, f"output column {output.name}")
+        names = stored_names(block.outputs)
+        named = zip(names, block.outputs, strict=True)
+        columns = tuple(StoredColumn(name, o.expr) for name, o in named)
+        shown = only_if_other(
+            Output(o.name, Col(0, c.name, c.expr.type, c.expr.nullable))
+            for c, o in zip(columns, block.outputs, strict=True)
+        )
         return CachePlan(
             name=name,
             relations=block.relations,
@@ -74,7 +81,8 @@ def plan_definition(
             outer=block.outer,
             keys=None,
             columns=columns,
-            visible=tuple(c.name for c in columns),
+            visible=names,
+            shown=shown,
             joins=joins,
             order_by=block.order_by,
             limit=block.limit,
@@ -89,50 +97,29 @@ def plan_definition(
 def _plan_aggregate(
     name: str, block: Block, group_keys: tuple[Expr, ...], joins: tuple[RecordPreservingJoin, ...]
 ) -> CachePlan:
-    shown_keys: dict[Expr, str] = {}
-    measures: list[Measure] = []
-    visible: list[str] = []
-    for output in block.outputs:
-        if _is_grouping_id(output.expr):
-            continue
-        visible.append(output.name)
-        if output.expr in group_keys:
-            if output.expr in shown_keys:
-                raise DefinitionNotSupported(
-                    InputCode.DUPLICATE_KEY_COLUMN,
-                    f"group key {shown_keys[output.expr]} is selected again as {output.name}: "
-                    "select it once",
-                )
-            shown_keys[output.expr] = output.name
-        elif isinstance(output.expr, Agg):
-            measures.append(Measure(output.name, output.expr))
-        else:
-            raise _not_a_column(output)
-    _check_names(visible)
     for expr in group_keys:
-        _refuse_opaque(expr, "a GROUP BY key")
         if isinstance(expr, Lit):
             raise DefinitionNotSupported(
                 InputCode.CONSTANT_KEY,
                 "a GROUP BY key is a constant, which groups nothing: leave it out",
             )
-    for measure in measures:
-        _refuse_opaque(measure.agg, f"output column {measure.name}")
-    keys = tuple(
-        StoredColumn(
-            shown_keys.get(expr, f"{HIDDEN_PREFIX}key_{i}"), expr, hidden=expr not in shown_keys
-        )
-        for i, expr in enumerate(group_keys)
-    )
+    if block.grouping_sets is None:  # DISTINCT of a column that is selected twice
+        group_keys = tuple(dict.fromkeys(group_keys))
+    outputs = [o for o in block.outputs if not is_grouping_id(o.expr)]
+    sets = _distinct_sets(block.grouping_sets, len(group_keys))
+    found = grouped_columns(outputs, group_keys, sets)
+    shown = only_if_other(found.shown)
+    own = {o.expr.name: None for o in found.shown if isinstance(o.expr, Col)}
     return CachePlan(
         name=name,
         relations=block.relations,
         predicates=block.predicates,
         outer=block.outer,
-        keys=keys,
-        measures=(*measures, *_hidden_measures(measures)),
-        grouping_sets=_distinct_sets(block.grouping_sets, len(keys)),
-        visible=tuple(visible),
+        keys=found.keys,
+        measures=(*found.measures, *_hidden_measures(found.measures)),
+        grouping_sets=sets,
+        visible=tuple(own),
+        shown=shown,
         joins=joins,
     )
 
@@ -159,7 +146,7 @@ def _distinct_sets(
     return tuple(found.values())
 
 
-def _hidden_measures(shown: list[Measure]) -> list[Measure]:
+def _hidden_measures(shown: Sequence[Measure]) -> list[Measure]:
     """COUNT(*), and what sums and averages need to be rolled up and maintained, where the DDL does
     not store it."""
     known = {m.agg for m in shown}
@@ -205,25 +192,9 @@ def _partials(agg: Agg) -> list[tuple[str, Agg]]:
     return list(moment_partials(agg).items())
 
 
-def _is_grouping_id(expr: Expr) -> bool:
+def is_grouping_id(expr: Expr) -> bool:
+    """Whether an output is the number of its row's grouping set, which a cube stores anyway."""
     return isinstance(expr, Call) and expr.op == "grouping_id"
-
-
-def _not_a_column(output: Output) -> DefinitionNotSupported:
-    if aggregates(output.expr):
-        return DefinitionNotSupported(
-            InputCode.EXPRESSION_OVER_AGGREGATES,
-            f"output column {output.name} computes with aggregates: store the aggregates "
-            "themselves "
-            "(SUM, COUNT, …); queries that compute with them are answered all the same",
-        )
-    what = (
-        "a constant" if isinstance(output.expr, Lit) else "neither a GROUP BY key nor an aggregate"
-    )
-    return DefinitionNotSupported(
-        InputCode.OUTPUT_NOT_STORED,
-        f"output column {output.name} is {what}: select group keys and aggregates only",
-    )
 
 
 def _refuse_tail_clauses(block: Block) -> None:
@@ -267,27 +238,3 @@ def _refuse_opaque(expr: Expr, where: str) -> None:
         what = "joins by FLOAT or DOUBLE columns, which cannot be stored"
         instead = "join by columns of another type"
     raise DefinitionNotSupported(InputCode.EXPRESSION_NOT_SUPPORTED, f"{where} {what}: {instead}")
-
-
-def _check_names(names: list[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            raise DefinitionNotSupported(
-                InputCode.DUPLICATE_COLUMN,
-                f"two output columns are named {name}: give each its own name with AS",
-            )
-        seen[name.lower()] = name
-        if name.startswith(HIDDEN_PREFIX):
-            raise DefinitionNotSupported(
-                InputCode.RESERVED_COLUMN,
-                f"output column {name} starts with {HIDDEN_PREFIX}, which is kept for hidden "
-                "columns "
-                f"such as {GROUPING_ID_COLUMN}: choose another name",
-            )
-        if _FORBIDDEN_IN_NAMES & set(name):
-            raise DefinitionNotSupported(
-                InputCode.UNNAMED_COLUMN,
-                f"output column {name} has no name of its own, or one with blanks or brackets, "
-                "which the cache's table cannot store: give it one with AS",
-            )

@@ -40,6 +40,7 @@ __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 HINT = "NO_RELATIONAL_CACHE"
 USE_HINT = "RELATIONAL_CACHE"
 STEPS_HINT = "RELATIONAL_CACHE_STEPS"
+_WHOLE = "query"
 
 
 @dataclass(eq=False, slots=True)
@@ -129,13 +130,21 @@ def _shown(block: TextBlock, above: tuple[TextBlock, ...]) -> Shown:
     return reduce(or_, found, Shown.NOTHING)
 
 
-def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:
+def parse_query(
+    text: str,
+    schema: Schema,
+    settings: TextSettings | None = None,
+    *,
+    names_matter: bool = True,
+) -> TextQuery:
     """Read one query.
 
     Args:
         text: one SELECT, or set operations over several, in Spark's SQL.
         schema: the declared tables and views.
         settings: the session settings that the text is read under.
+        names_matter: False for a definition, which stores a column whatever Spark calls it: an
+            output whose name is not known has an empty one then.
 
     Raises:
         SqlInputError: the text does not parse, is not a query, or names a table or column that
@@ -143,8 +152,10 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     """
     root = parse_one_query(text)
     document = Document(text, root)
-    builder = _Builder(schema, settings or TextSettings(), document, schema.current)
-    built = builder.query(root, {}, None, "query")
+    builder = _Builder(
+        schema, settings or TextSettings(), document, schema.current, names_matter=names_matter
+    )
+    built = builder.query(root, {}, None, _WHOLE)
     reasons = [*_hint_reasons(root), *read_otherwise(text, builder.settings)]
     if not built.blocks and not reasons:
         reasons.append(
@@ -173,6 +184,7 @@ class _Builder:
     document: Document
     current: str
     views: tuple[str, ...] = ()
+    names_matter: bool = True
     _inlined: dict[int, Built] = field(default_factory=dict)
     _read: dict[tuple[int, int, int], tuple[Built, object]] = field(default_factory=dict)
 
@@ -308,7 +320,8 @@ class _Builder:
         elif not reasons or block.group_keys is not None:
             built.why = why_not_plain(block)
             built.groups = None if reasons else block
-        reasons += _nameless([item.name for item in reader.items], label)
+        if self.names_matter or label != _WHOLE:
+            reasons += _nameless([item.name for item in reader.items], label)
         found = None if reasons else block
         merged = whole is not None
         text = TextBlock(label, found, tuple(reasons), tuple(children), node, merged=merged)

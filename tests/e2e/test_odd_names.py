@@ -41,7 +41,7 @@ STORED = (
     "$x",
     "*",
 )
-# What Delta stores only under column mapping; a cache names it anew.
+# What Delta stores only under column mapping; a cache stores it under a name of its own.
 MAPPED = ("x y", "a,b", "s;t", "{k}", "p=q", "(r)", "tab\tb", "count(1)")
 MAPPING = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 MANY = "LATERAL VIEW explode(sequence(1, 300)) AS e"
@@ -137,11 +137,12 @@ def test_both_zeros_are_found_in_columns_of_any_name(lab, name):
         lab.hit(f"SELECT COUNT(*) AS n FROM z WHERE {k} = 0D")
 
 
-def test_what_a_cache_cannot_store_is_refused_or_named_anew(lab):
+def test_what_a_table_cannot_store_is_stored_under_a_name_of_ours_or_named_anew(lab):
     keys = make_wide(lab, MAPPED)
-    for key in keys:
-        with pytest.raises(DefinitionError, match="UNNAMED_COLUMN"):
-            lab.cache(f"c AS SELECT {key}, SUM(v) AS s FROM wide GROUP BY {key}")
+    for number, key in enumerate(keys):
+        lab.cache(f"own{number} AS SELECT {key}, SUM(v) AS s FROM wide GROUP BY {key}")
+        lab.hit(f"SELECT {key}, SUM(v) AS s FROM wide GROUP BY {key}")
+        lab.sql(f"DROP RELATIONAL CACHE own{number}")
     named = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
     lab.cache(
         f"c CLUSTER BY (k1, k2) AS SELECT {named}, SUM(v) AS s FROM wide GROUP BY {', '.join(keys)}"
@@ -153,12 +154,11 @@ def test_what_a_cache_cannot_store_is_refused_or_named_anew(lab):
 
 
 def test_names_that_differ_by_case_alone(lab):
-    """Delta has none, whatever the session says, and a cache's table is one of Delta."""
+    """Delta has none, whatever the session says: a cache's table calls the second one otherwise."""
     with lab.conf(spark__sql__caseSensitive="true"):
-        with pytest.raises(DefinitionError):
-            lab.cache(
-                "c AS SELECT region AS a, day AS A, SUM(amt) AS s FROM sales GROUP BY region, day"
-            )
+        both = "SELECT region AS a, day AS A, SUM(amt) AS s FROM sales GROUP BY region, day"
+        lab.cache(f"c AS {both}")
+        lab.hit(both)
         lab.cache("d AS SELECT region AS Ab, SUM(amt) AS S FROM sales GROUP BY region")
         lab.hit("SELECT region AS aB, region AS Ab, SUM(amt) AS s FROM sales GROUP BY region")
 

@@ -252,4 +252,7 @@ def compare_definition(text: CachePlan, block: Block) -> list[str]:
             found.append(f"{what} {left} and {right}")
     if text.grouping_sets != spark.grouping_sets or text.visible != spark.visible:
         found.append(f"sets {text.grouping_sets} and {spark.grouping_sets}")
+    shown = [[o.expr for o in plan.shown] for plan in (text, spark)]
+    if shown[0] != shown[1]:  # the names that Spark makes up are not known to a text
+        found.append(f"outputs {shown[0]} and {shown[1]}")
     return found

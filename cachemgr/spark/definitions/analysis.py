@@ -25,10 +25,13 @@ from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.texts import analysed_text, readable
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
-from matcher.model.ir import CachePlan
+from matcher.model.expr import Col
+from matcher.model.ir import Block, CachePlan
 from matcher.model.reasons import ReasonCode
-from matcher.normalize.stored_plan import plan_definition
+from matcher.normalize.stored_plan import is_grouping_id, plan_definition
 from matcher.render.select import NotRenderable, quote, render_stored
+from matcher.render.select import readable as readable_expr
+from matcher.render.shown_outputs import shown_list
 
 _NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
@@ -123,11 +126,11 @@ def analyse_definition(
             ErrorCode.NO_TABLE,
             f"cache {name}: the SELECT reads no table: there is nothing to cache",
         )
-    _check_names(name, select, [column for column, _, _ in captured.schema])
     try:
         block = definition_block(captured.document, nested=bool(expanded.reads))
         plan = plan_definition(name, block)
         render_stored(plan, [quote(relation.name) for relation in plan.relations])
+        shown_list(plan)
     except NotRenderable as error:
         raise DefinitionError(
             ErrorCode.EXPRESSION_NOT_SUPPORTED,
@@ -138,9 +141,11 @@ def analyse_definition(
         what = f"{error}{_LEAVE_OUT}" if error.code == _OPERATOR else error
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
-    columns = _columns(captured, plan, bool(reads))
+    columns = _columns(captured, block, plan, bool(reads))
     _check_types(name, {c.name: c.type for c in columns})
     _check_types(name, {f"{k.name} (a GROUP BY key)": k.expr.type for k in plan.keys or ()})
+    beneath = {f"{readable_expr(m.agg)} (beneath an output)": m.agg.type for m in plan.measures}
+    _check_types(name, beneath)
     return Analysis(plan, columns, captured.tables, reads)
 
 
@@ -173,30 +178,19 @@ def refuse_by_catalog(what: str, tables: Iterable[TableRef]) -> None:
             )
 
 
-def _columns(captured: CapturedPlan, plan: CachePlan, nested: bool) -> tuple[ColumnRecord, ...]:
-    """The visible columns. A SUM over a cache's SUM is stored as the SUM of the base rows, whose
-    type Spark did not widen twice."""
-    visible = set(plan.visible)
-    stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
-    types = {m.name: m.agg.type for m in plan.measures} | {n: e.type for n, e in stored.items()}
+def _columns(
+    captured: CapturedPlan, block: Block, plan: CachePlan, nested: bool
+) -> tuple[ColumnRecord, ...]:
+    """The columns as they are shown. A SUM over a cache's SUM is stored as the SUM of the base
+    rows, whose type Spark did not widen twice."""
+    named = zip(captured.schema, block.outputs, strict=True)
+    found = [column for column, output in named if not is_grouping_id(output.expr)]
     return tuple(
-        ColumnRecord(name, types[name] if nested else type_, null)
-        for name, type_, null in captured.schema
-        if name in visible
+        ColumnRecord(
+            name, shown.expr.type if nested and isinstance(shown.expr, Col) else type_, null
+        )
+        for (name, type_, null), shown in zip(found, plan.as_shown(), strict=True)
     )
-
-
-def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
-    """Refuse two columns of one name as Spark compares names, the place being the SELECT's own."""
-    seen: set[str] = set()
-    for column in columns:
-        if column.lower() in seen:
-            raise DefinitionError(
-                ErrorCode.DUPLICATE_COLUMN,
-                f"cache {name}: two output columns are named {column}: give each its own name "
-                f"with AS{_where(select, 1, 1)}",
-            )
-        seen.add(column.lower())
 
 
 def _check_types(name: str, types: Mapping[str, str]) -> None:

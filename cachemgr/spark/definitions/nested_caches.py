@@ -8,7 +8,7 @@ definition holds base tables alone, and all that is proven about it is proven ab
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -190,7 +190,21 @@ def _as_created(query: DataFrame, cache: CacheRecord) -> DataFrame:
     names = [column.name for column in cache.columns]
     if len(query.columns) <= len(names) or not set(names) <= set(query.columns):
         return query
+    if not are_apart(names):
+        return query
     return query.select([quote(name) for name in names])
+
+
+def are_apart(names: Sequence[str]) -> bool:
+    """Whether each column can be told from the others by its name.
+
+    Args:
+        names: The names of all columns.
+
+    >>> are_apart(["k", "K"])
+    False
+    """
+    return len({name.lower() for name in names}) == len(names)
 
 
 def definition_session(spark: SparkSession, cache: CacheRecord) -> SparkSession:

@@ -7,6 +7,7 @@ could be read then is not made ambiguous by a column that came since.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,12 +22,17 @@ from cachemgr.delta.tables import current_versions
 from cachemgr.delta.widening import from_sql, holds_all_of
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.session_conf import unnoticed
-from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.pin import other_columns
 from cachemgr.serving.served_cache import matcher_name
 from cachemgr.spark.definitions.analysis import Analysis, analyse_definition
-from cachemgr.spark.definitions.nested_caches import Stands, definition_session, is_known
+from cachemgr.spark.definitions.nested_caches import (
+    Stands,
+    are_apart,
+    definition_session,
+    is_known,
+)
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.texts import is_view
 from matcher.model.codec import decode_plan
@@ -108,6 +114,8 @@ def _has_more(found: Analysis, cache: CacheRecord) -> bool:
     """Whether a view or cache that SELECT * reads has got columns. Left out they change no row,
     since nothing is grouped by them."""
     names, wanted = _names(found), _wanted(cache)
+    if not are_apart(wanted):
+        return False  # no name tells which of two was there before
     return names != wanted and set(wanted) <= set(names) and found.plan.keys is None
 
 
@@ -218,14 +226,16 @@ def _refuse_other_columns(cache: CacheRecord, found: Analysis, before: CachePlan
     Raises:
         CacheManagerError: Names the column, what it was and what it is.
     """
-    types = {column.name: column.type for column in found.columns}
-    told = [f"column {c.name} is gone" for c in cache.columns if c.name not in types]
-    told += [f"column {name} came" for name in types if name not in _wanted(cache)]
+    then, now = Counter(_wanted(cache)), Counter(_names(found))
+    told = [f"column {name} is gone" for name in then - now]
+    told += [f"column {name} came" for name in now - then]
     if not told and not _has_other_types(found.plan, before):
+        # columns of one name are in the order in which they were
+        pairs = zip(*(sorted(c, key=_by_name) for c in (cache.columns, found.columns)), strict=True)
         told = [
-            f"column {c.name} was {c.type} and is {types[c.name]}"
-            for c in cache.columns
-            if not holds_all_of(from_sql(c.type), from_sql(types[c.name]))
+            f"column {old.name} was {old.type} and is {new.type}"
+            for old, new in pairs
+            if not holds_all_of(from_sql(old.type), from_sql(new.type))
         ]
     if told:
         raise CacheManagerError(
@@ -234,6 +244,10 @@ def _refuse_other_columns(cache: CacheRecord, found: Analysis, before: CachePlan
             f"table that it names was changed: {'; '.join(told)}; change it back, or create the "
             "cache again with OR REPLACE",
         )
+
+
+def _by_name(column: ColumnRecord) -> str:
+    return column.name
 
 
 def _has_other_types(plan: CachePlan, before: CachePlan | None) -> bool:

@@ -76,15 +76,9 @@ def test_grouping_ids_have_the_first_key_highest(keys: tuple, count: int, number
 @pytest.mark.parametrize(
     ("definition", "code"),
     [
-        (block(Output("a", A), Output("A", B)), "DUPLICATE_COLUMN"),
-        (block(Output("a", A), Output("sum(x)", agg("sum", X))), "UNNAMED_COLUMN"),
         (block(Output("__a", A)), "RESERVED_COLUMN"),
-        (block(Output("a", A), Output("b", A)), "DUPLICATE_KEY_COLUMN"),
-        (block(Output("a", A), Output("one", Lit(1, "int"))), "OUTPUT_NOT_STORED"),
-        (
-            block(Output("r", Call("div", (agg("sum", X), agg("count")), "double"))),
-            "EXPRESSION_OVER_AGGREGATES",
-        ),
+        (block(Output("a", A), Output("x", X)), "OUTPUT_NOT_STORED"),
+        (block(Output("a", Call("add", (A, X), "bigint"))), "OUTPUT_NOT_STORED"),
         (block(Output("a", Call("spark:Foo", (A,), "int")), keys=None), "EXPRESSION_NOT_SUPPORTED"),
         (block(Output("a", A), keys=(A, Lit(1, "int"))), "CONSTANT_KEY"),
         (replace(block(Output("a", A)), limit=3), "CLAUSE_NOT_SUPPORTED"),
@@ -103,3 +97,79 @@ def test_a_char_column_is_named_and_not_how_spark_reads_it() -> None:
     padded = Call("spark:StaticInvoke", (A, Lit(5, "int")), "string", True, how)
     with pytest.raises(DefinitionNotSupported, match=r"MAX\(a \(CHAR\)\), which reads a CHAR col"):
         plan_definition("c", block(Output("m", Agg("max", (padded,), "string"))))
+
+
+RATIO = Call("div", (agg("sum", X), agg("count", X)), "double")
+
+
+def test_an_output_over_aggregates_is_computed_of_what_is_stored() -> None:
+    again = Output("b", Call("add", (agg("sum", X), Lit(1, "bigint")), "bigint"))
+    plan = plan_definition("c", block(Output("a", A), Output("r", RATIO), again, keys=(A,)))
+    assert [(m.name, m.agg.func) for m in plan.measures if not m.hidden] == [
+        ("__agg_0", "sum"),
+        ("__agg_1", "count"),
+    ]
+    parts = (Col(0, "__agg_0", "bigint"), Col(0, "__agg_1", "bigint"))
+    assert [o.name for o in plan.shown] == ["a", "r", "b"]
+    assert plan.shown[1].expr == Call("div", parts, "double")
+    assert plan.visible == ("a",)
+
+
+def test_an_aggregate_that_is_shown_is_what_an_output_is_computed_of() -> None:
+    plan = plan_definition("c", block(Output("r", RATIO), Output("n", agg("count", X)), keys=(A,)))
+    parts = (Col(0, "__agg_0", "bigint"), Col(0, "n", "bigint"))
+    assert plan.shown[0].expr == Call("div", parts, "double")
+
+
+def test_keys_once_more_computed_and_constants() -> None:
+    outputs = (
+        Output("a", A),
+        Output("again", A),
+        Output("next", Call("add", (A, Lit(1, "int")), "int")),
+        Output("one", Lit(1, "int")),
+    )
+    plan = plan_definition("c", block(*outputs, keys=(A,)))
+    assert [k.name for k in plan.keys or ()] == ["a"]
+    assert [o.expr for o in plan.shown] == [
+        Col(0, "a", "int"),
+        Col(0, "a", "int"),
+        Call("add", (Col(0, "a", "int"), Lit(1, "int")), "int"),
+        Lit(1, "int"),
+    ]
+
+
+def test_what_a_table_cannot_call_a_column_is_stored_under_a_name_of_ours() -> None:
+    shown = (Output("a", A), Output("A", B), Output("sum(x)", agg("sum", X)), Output("", RATIO))
+    plan = plan_definition("c", block(*shown))
+    assert [k.name for k in plan.keys or ()] == ["a", "__col_1"]
+    assert [m.name for m in plan.measures if not m.hidden] == ["__col_2", "__agg_0"]
+    assert [o.name for o in plan.as_shown()] == ["a", "A", "sum(x)", ""]
+    plain = plan_definition("c", block(Output("a b", A), Output("x", X), keys=None))
+    assert [c.name for c in plain.columns] == ["__col_0", "x"]
+    assert [o.expr for o in plain.shown] == [Col(0, "__col_0", "int"), Col(0, "x", "int")]
+
+
+def test_a_definition_that_is_stored_under_its_own_names_shows_nothing_else() -> None:
+    plan = plan_definition("c", block(Output("a", A), Output("s", agg("sum", X)), keys=(A,)))
+    assert plan.shown == ()
+    assert plan.as_shown() == (
+        Output("a", Col(0, "a", "int")),
+        Output("s", Col(0, "s", "bigint")),
+    )
+
+
+def test_which_set_a_row_is_of_is_told_by_the_number_that_is_stored() -> None:
+    grouping = Call("grouping", (), "tinyint", False, ("1",))
+    number = Call("add", (Call("grouping_id", (), "bigint"), Lit(1, "bigint")), "bigint")
+    outputs = (Output("a", A), Output("g", grouping), Output("n", number))
+    plan = plan_definition("c", block(*outputs, sets=((0, 1), (0,), ())))
+    stored = Col(0, "__grouping_id", "bigint")
+    test = Call("in", (stored, Lit(1, "bigint"), Lit(3, "bigint")), "boolean")
+    one, zero = Lit(1, "tinyint"), Lit(0, "tinyint")
+    assert plan.shown[1].expr == Call("case", (test, one, zero), "tinyint")
+    assert plan.shown[2].expr == Call("add", (stored, Lit(1, "bigint")), "bigint")
+
+
+def test_a_key_is_stored_once_though_distinct_names_it_twice() -> None:
+    plan = plan_definition("c", block(Output("a", A), Output("b", A), keys=(A, A)))
+    assert [k.name for k in plan.keys or ()] == ["a"]
