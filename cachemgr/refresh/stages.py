@@ -255,7 +255,7 @@ def _build(job: Job, progress: Progress, plain: bool = False) -> Built:
             job.plan,
             job.reads,
             job.cache.spec.partitioned_by,
-            job.cache.spec.cluster_by,
+            job.table.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
             small=small,
             before=None if job.stored is None else job.stored.plan,
@@ -332,7 +332,7 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
         TableRead(job.table.location, published.run.cache_version),
         match_options(job.cache.settings),
         job.cache.spec.partitioned_by,
-        job.cache.spec.cluster_by,
+        job.table.cluster_by,
         small=small,
     )
     watched = Watched(rows, job.plan, watched_set(delta) if job.plan.is_cube else None)

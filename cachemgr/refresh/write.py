@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from cachemgr.base_state import TableAt
-from cachemgr.cache_spec import trigger_json
+from cachemgr.cache_spec import CacheSpec, trigger_json
 from cachemgr.config.cache_properties import table_properties
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
@@ -77,7 +77,20 @@ def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> 
     }
     first = (GROUPING_ID_COLUMN,) if plan.is_cube else ()
     partition_by = (*first, *cache.spec.partitioned_by)
-    return TableSpec(cache.location, partition_by, cache.spec.cluster_by, properties)
+    return TableSpec(cache.location, partition_by, clustering(cache.spec, plan), properties)
+
+
+def clustering(spec: CacheSpec, plan: CachePlan) -> tuple[str, ...]:
+    """The columns that a cache's table is clustered by: those of CLUSTER BY, or else what its
+    ORDER BY asks for where it is not partitioned.
+
+    Args:
+        spec: The clauses.
+        plan: What it stores.
+    """
+    if spec.partitioned_by or spec.cluster_by:
+        return spec.cluster_by
+    return plan.cluster_by
 
 
 def _interval(seconds: int) -> str:

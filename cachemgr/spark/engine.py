@@ -111,6 +111,7 @@ class SparkEngine:
             schema,
             analysis.reads,
             minor_of(self._spark.version),
+            analysis.why_not_ordered,
         )
 
     def _same_settings(self, name: str, settings: Mapping[str, str], source: CacheRecord) -> None:
@@ -298,4 +299,5 @@ def _whole_table(document: dict[str, Any]) -> bool:
         block = definition_block(document)
     except MatcherError:
         return False
-    return not block.predicates and not block.is_aggregate and len(block.relations) == 1
+    plain = not block.predicates and not block.is_aggregate and not block.order_by
+    return plain and len(block.relations) == 1

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.config.cache_properties import is_of_mapping, refuse_own
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.ddl.statements import CreateRelationalCache, QualifiedName
@@ -211,6 +212,22 @@ def matched_columns(
                 "partition by a number or a date, or leave it out",
             )
     return partition_by, _known(name, "CLUSTER BY", spec.cluster_by, known)
+
+
+def order_told(spec: CacheSpec, definition: Definition) -> str:
+    """What becomes of the ORDER BY of a definition, for people; empty where it has none.
+
+    Args:
+        spec: The clauses.
+        definition: The SELECT, analysed.
+    """
+    if definition.why_not_ordered:
+        return f"the order of its ORDER BY is not kept: {definition.why_not_ordered}"
+    columns = definition.plan.cluster_by
+    for clause, written in (("PARTITIONED BY", spec.partitioned_by), ("CLUSTER BY", spec.cluster_by)):
+        if columns and written:
+            return f"the order of its ORDER BY is not kept: {clause} lays its table out"
+    return f"its table is clustered by {', '.join(columns)}, as its ORDER BY asks" if columns else ""
 
 
 _NO_PARTITION_TYPES = ("string", "char", "varchar", "timestamp", "float", "double", "binary")

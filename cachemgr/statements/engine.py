@@ -35,6 +35,8 @@ class Definition:
         schema: The current schema likewise.
         reads: Ids of the caches that it names.
         spark: The minor of the Spark that has analysed it.
+        why_not_ordered: Why its table does not keep the order of its ORDER BY; empty if it does, or
+            there is none.
     """
 
     plan: CachePlan
@@ -44,6 +46,7 @@ class Definition:
     schema: str
     reads: tuple[str, ...] = ()
     spark: str = BEFORE
+    why_not_ordered: str = ""
 
 
 @dataclass(frozen=True)

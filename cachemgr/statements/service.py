@@ -69,6 +69,7 @@ from cachemgr.statements.create_cache import (
     build_record,
     grouping_set_records,
     matched_columns,
+    order_told,
     refuse_name,
     refuse_properties,
     refuse_secrets_in,
@@ -81,7 +82,7 @@ from cachemgr.statements.describe import (
     stored_items,
     stored_select,
 )
-from cachemgr.statements.engine import Engine
+from cachemgr.statements.engine import Definition, Engine
 from cachemgr.statements.join_statements import JoinStatements
 from cachemgr.statements.results import ResultRows, done, table
 from cachemgr.statements.tidy import Tidy
@@ -238,7 +239,8 @@ class CacheService:
         discretion = told()
         if existing is not None:
             discretion.refuse_change(existing)
-        record = discretion.signed(self._record(statement, namespace, principal))
+        definition, record = self._record(statement, namespace, principal)
+        record = discretion.signed(record)
         self._metastore.caches.create(
             record,
             grouping_set_records(record),
@@ -253,16 +255,20 @@ class CacheService:
         self._metastore.tables.note(self._engine.base_tables(names))
         self.purge()
         said = "replaced" if existing is not None else "created"
-        return done(record.qualified_name, f"{said}{_who_refreshes(statement.spec.refresh)}")
+        order = order_told(statement.spec, definition)
+        said += _who_refreshes(statement.spec.refresh) + (f"; {order}" if order else "")
+        return done(record.qualified_name, said)
 
-    def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
+    def _record(
+        self, statement: CreateRelationalCache, namespace: str, owner: str
+    ) -> tuple[Definition, CacheRecord]:
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
         root = self._settings().location
         record = build_record(statement, namespace, definition, root, owner)
         self._refuse_place(statement)
-        return record
+        return definition, record
 
     def _refuse_place(self, statement: CreateRelationalCache) -> None:
         if statement.spec.location is None:
@@ -297,6 +303,8 @@ class CacheService:
         over = self._metastore.caches.names(definition.reads).values()
         items += [("defined over", name) for name in over]
         items += stored_items(plan)
+        order = order_told(statement.spec, definition)
+        items += [("order", order)] if order else []
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
         if statement.spec.refresh.mode is RefreshMode.FULL:
             items.append(("refresh", "FULL: the REFRESH clause asks for that"))

@@ -31,7 +31,7 @@ from matcher.catalyst.expr import Env, decode
 from matcher.catalyst.once import Once, distinct_of
 from matcher.catalyst.split import Split, Way, ways
 from matcher.catalyst.subqueries import subquery_test, written_conjuncts
-from matcher.catalyst.tail import build_tail, is_tail
+from matcher.catalyst.tail import build_tail, is_ordered, is_tail
 from matcher.catalyst.tree import SPJ, Tree, items, passed_below, tried, unsupported
 from matcher.model.errors import NotSupported
 from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
@@ -419,7 +419,7 @@ def definition_block(document: Document, *, nested: bool = False) -> Block:
     """
     doc.check_version(document)
     root = doc.plan_of(document)
-    if is_tail(root):
+    if is_tail(root) or is_ordered(root):
         block = _tail_block(root, document, nested=nested)
     elif doc.operator(root) == "Filter" and doc.operator(doc.child(root)) == "Aggregate":
         raise unsupported("HAVING")

@@ -30,11 +30,18 @@ def is_tail(node: Node) -> bool:
     return doc.operator(node) == "GlobalLimit" and _split(node) is not None
 
 
+def is_ordered(node: Node) -> bool:
+    """True for an ORDER BY without LIMIT, projections above it or not: of a definition, not of a
+    query, whose sort stays where it is."""
+    found = _split(node)
+    return found is not None and found[0] == Tail()
+
+
 def build_tail(node: Node, build: Build, items: Items, settings: Settings, attempt: Try) -> Block:
     """The block of an ORDER BY … LIMIT, with its tail.
 
     Args:
-        node: A node for which `is_tail` is true.
+        node: A node for which `is_tail` or `is_ordered` is true.
         build: Gives the block of the subtree below the sort.
         items: What a node puts out.
         settings: The session's.
@@ -77,7 +84,7 @@ def _split(node: Node) -> tuple[Tail, list[Node], list[Any], Node] | None:
             return None
         if kind == "Sort":
             keys = doc.sort_keys(node)
-            known = keys is not None and tail.limit is not None
+            known = keys is not None and (tail.limit is not None or tail == Tail())
             return (tail, projections, keys or [], doc.child(node)) if known else None
         if kind in _BLOCKS and tail.limit is not None:
             return tail, projections, [], node

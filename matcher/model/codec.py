@@ -133,6 +133,7 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         ],
         "limit": plan.limit,
         **({"shown": [[o.name, encode_expr(o.expr)] for o in plan.shown]} if plan.shown else {}),
+        **({"cluster_by": list(plan.cluster_by)} if plan.cluster_by else {}),
         **({"partials": sorted(plan.partials)} if plan.partials else {}),
     }
 
@@ -178,6 +179,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             SortKey(decode_expr(e, share), bool(a), bool(n)) for e, a, n in data["order_by"]
         ),
         limit=data["limit"],
+        cluster_by=tuple(data.get("cluster_by", ())),
         partials=frozenset(data.get("partials", ())),
     )
 

@@ -37,6 +37,7 @@ from matcher.model.ir import (
 )
 from matcher.model.moments import moment_partials
 from matcher.model.types import sum_type
+from matcher.normalize.kept_order import kept_order
 from matcher.normalize.shown_outputs import grouped_columns, only_if_other, stored_names
 from matcher.render.select import readable
 
@@ -51,8 +52,9 @@ def plan_definition(
 
     Args:
         name: the cache's name, as shown and as read in rewritten SQL.
-        block: the normalised definition; HAVING and OFFSET are refused, ORDER BY and LIMIT are
-            taken together only: a cache of the first rows.
+        block: the normalised definition; HAVING and OFFSET are refused, LIMIT is taken with an
+            ORDER BY only: a cache of the first rows. An ORDER BY alone is a wish of how the table
+            is laid out.
         joins: record-preserving joins known to hold at the cache's snapshot.
 
     Raises:
@@ -61,11 +63,19 @@ def plan_definition(
     _refuse_tail_clauses(block)
     for predicate in (*block.predicates, *(p for j in block.outer for p in j.conditions())):
         _refuse_opaque(predicate, "the WHERE or ON clause")
-    _refuse_unstored_order(block)
+    if block.limit is not None:
+        _refuse_unstored_order(block)
     for key in block.group_keys or ():
         _refuse_opaque(key, "a GROUP BY key")
     for output in block.outputs:
         _refuse_opaque(output.expr, f"output column {output.name}")
+    plan = _plan(name, block, joins)
+    if block.limit is None:
+        return replace(plan, cluster_by=kept_order(block, plan).cluster_by)
+    return replace(plan, order_by=block.order_by, limit=block.limit)
+
+
+def _plan(name: str, block: Block, joins: tuple[RecordPreservingJoin, ...]) -> CachePlan:
     if block.group_keys is None:
         names = stored_names(block.outputs)
         named = zip(names, block.outputs, strict=True)
@@ -84,14 +94,8 @@ def plan_definition(
             visible=names,
             shown=shown,
             joins=joins,
-            order_by=block.order_by,
-            limit=block.limit,
         )
-    return replace(
-        _plan_aggregate(name, block, block.group_keys, joins),
-        order_by=block.order_by,
-        limit=block.limit,
-    )
+    return _plan_aggregate(name, block, block.group_keys, joins)
 
 
 def _plan_aggregate(
@@ -200,7 +204,6 @@ def is_grouping_id(expr: Expr) -> bool:
 def _refuse_tail_clauses(block: Block) -> None:
     for clause, present in (
         ("HAVING", bool(block.having)),
-        ("ORDER BY without LIMIT", bool(block.order_by) and block.limit is None),
         ("LIMIT without ORDER BY", block.limit is not None and not block.order_by),
         ("OFFSET", bool(block.offset)),
         ("LIMIT on grouping sets", block.limit is not None and block.grouping_sets is not None),

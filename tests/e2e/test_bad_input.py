@@ -124,7 +124,6 @@ REFUSED = {
         "FULL OUTER|FULL JOIN",
     ),
     "a limit": (f"{GOOD} LIMIT 3", None, "LIMIT"),
-    "an order": (f"{GOOD} ORDER BY region", None, "ORDER BY|Sort"),
     "a sample": (
         "SELECT region, SUM(amt) AS s FROM sales TABLESAMPLE (50 PERCENT) GROUP BY region",
         "TABLESAMPLE",

@@ -28,6 +28,7 @@ from matcher.model.errors import MatcherError
 from matcher.model.expr import Col
 from matcher.model.ir import Block, CachePlan
 from matcher.model.reasons import ReasonCode
+from matcher.normalize.kept_order import kept_order
 from matcher.normalize.stored_plan import is_grouping_id, plan_definition
 from matcher.render.select import NotRenderable, quote, render_stored
 from matcher.render.select import readable as readable_expr
@@ -71,12 +72,14 @@ class Analysis:
         columns: The visible columns.
         tables: The base tables.
         reads: Ids of the caches that it names, which are expanded.
+        why_not_ordered: See `Definition`.
     """
 
     plan: CachePlan
     columns: tuple[ColumnRecord, ...]
     tables: tuple[TableRef, ...]
     reads: tuple[str, ...] = ()
+    why_not_ordered: str = ""
 
 
 def analyse_definition(
@@ -146,7 +149,7 @@ def analyse_definition(
     _check_types(name, {f"{k.name} (a GROUP BY key)": k.expr.type for k in plan.keys or ()})
     beneath = {f"{readable_expr(m.agg)} (beneath an output)": m.agg.type for m in plan.measures}
     _check_types(name, beneath)
-    return Analysis(plan, columns, captured.tables, reads)
+    return Analysis(plan, columns, captured.tables, reads, kept_order(block, plan).why_not)
 
 
 def _of(spark: SparkSession, query: str | DataFrame, only: Sequence[str]) -> str | DataFrame:
