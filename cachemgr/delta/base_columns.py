@@ -81,6 +81,7 @@ def expressions_of(plan: CachePlan) -> Iterator[Expr]:
         yield column.expr
     for measure in plan.measures:
         yield measure.agg
+    yield from plan.having
     for key in plan.order_by:
         yield key.expr
 

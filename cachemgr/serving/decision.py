@@ -122,13 +122,14 @@ class Decision:
     @property
     def reportable(self) -> tuple[BlockOutcome, ...]:
         """The outcomes worth reporting: hits, and blocks that are not the mere input of another.
-        A missed ORDER BY … LIMIT says why no cache of first rows serves, the block in it the rest.
+        A missed ORDER BY … LIMIT or HAVING says why no cache of some rows or groups serves, the
+        block in it the rest.
 
         The rows that an aggregate reads are a block as well, and no cube ever answers it: why not
         says nothing to a person who asked about the aggregate.
         """
         missed = [o for o in self.outcomes if o.block is not None and o.hit is None]
-        blocks = [o.path for o in missed if o.block is not None and o.block.limit is None]
+        blocks = [o.path for o in missed if o.block is not None and not o.block.has_tail]
         found = tuple(
             o
             for o in self.outcomes

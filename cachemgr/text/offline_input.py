@@ -149,7 +149,7 @@ def _with_caches(schema: Schema, below: Mapping[str, CachePlan]) -> Schema:
     tells from the others."""
     tables = dict(schema.tables)
     for name, plan in below.items():
-        if plan.is_cube or plan.limit is not None:
+        if plan.is_cube or plan.holds_some:
             continue
         shown = plan.as_shown()
         if not all(_names_one(output.name, shown) for output in shown):

@@ -31,7 +31,7 @@ from matcher.catalyst.expr import Env, decode
 from matcher.catalyst.once import Once, distinct_of
 from matcher.catalyst.split import Split, Way, ways
 from matcher.catalyst.subqueries import subquery_test, written_conjuncts
-from matcher.catalyst.tail import build_tail, is_ordered, is_tail
+from matcher.catalyst.tail import build_tail, is_having, is_ordered, is_tail
 from matcher.catalyst.tree import SPJ, Tree, items, passed_below, tried, unsupported
 from matcher.model.errors import NotSupported
 from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
@@ -62,8 +62,9 @@ class LocatedBlock:
 
     @property
     def is_tail(self) -> bool:
-        """True for ORDER BY … LIMIT over a block, which top-k caches alone may answer."""
-        return self.block is not None and self.block.limit is not None
+        """True for ORDER BY … LIMIT and for HAVING over a block, for which only caches are asked
+        that hold the first rows or some groups alone: all others answer what is below."""
+        return self.block is not None and self.block.has_tail
 
 
 _NOTHING: Final = Above()
@@ -84,7 +85,7 @@ class Reader(Protocol):
         ...
 
     def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
-        """The block of an ORDER BY … LIMIT, None where what is below is none."""
+        """The block of an ORDER BY … LIMIT or a HAVING, None where what is below is none."""
         ...
 
 
@@ -110,7 +111,7 @@ class NodeReader:
     def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
         """See `Reader`."""
         found = self._way(node, way)
-        if found is None:
+        if found is None or (found.once and is_having(node)):
             return None
         try:
             block = _tail_block(found.node, self._document)
@@ -138,7 +139,7 @@ def walk_blocks(
         visit: Called once for each place; places that only wrap a barrier are passed over in
             silence.
         reader: Makes the blocks; a `NodeReader` if None.
-        tails: Also visit ORDER BY … LIMIT over a block.
+        tails: Also visit ORDER BY … LIMIT and HAVING over a block.
 
     Raises:
         ValueError: The document is of another version.
@@ -176,7 +177,8 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool, above: Above = _N
     kind = doc.operator(node)
     below = node
     depth = path
-    if tails and is_tail(node) and (yield from _tried(node, path, reader, reader.tail, above))[1]:
+    above_block = tails and (is_tail(node) or is_having(node))
+    if above_block and (yield from _tried(node, path, reader, reader.tail, above))[1]:
         return
     if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
         located, replaced = yield from _tried(node, path, reader, reader.block, above)
@@ -236,6 +238,8 @@ def _only_wraps(node: Node) -> bool:
 
 
 def _tail_block(node: Node, document: Document, *, nested: bool = False) -> Block:
+    if is_having(node):
+        return _grouped(node, document, nested=nested)
     settings = doc.settings_of(document)
 
     def build(below: Node) -> Block:
@@ -248,10 +252,24 @@ def _tail_block(node: Node, document: Document, *, nested: bool = False) -> Bloc
 
 
 def _maybe_renamed(node: Node, document: Document, *, nested: bool = False) -> Block:
-    """The block of a subtree, a projection above its aggregation merged in."""
-    if doc.operator(node) == "Project" and doc.operator(doc.child(node)) == "Aggregate":
-        return _renamed(node, build_block(doc.child(node), document, nested=nested), document)
-    return build_block(node, document, nested=nested)
+    """The block of a subtree, a projection and a HAVING above its aggregation merged in."""
+    if doc.operator(node) == "Project":
+        below = doc.child(node)
+        if doc.operator(below) == "Aggregate" or is_having(below):
+            return _renamed(node, _grouped(below, document, nested=nested), document)
+    return _grouped(node, document, nested=nested)
+
+
+def _grouped(node: Node, document: Document, *, nested: bool = False) -> Block:
+    """The block of a subtree, a HAVING above its aggregation merged in."""
+    if not is_having(node):
+        return build_block(node, document, nested=nested)
+    groups = doc.child(node)
+    block = build_block(groups, document, nested=nested)
+    shown = zip(items(groups), block.outputs, strict=True)
+    env: Env = {doc.id_of(item): output.expr for item, output in shown}
+    condition = decode(doc.condition(node), env, doc.settings_of(document))
+    return simplified(replace(block, having=conjuncts(condition)))
 
 
 def _reaches_tables(node: Node) -> bool:
@@ -421,18 +439,17 @@ def definition_block(document: Document, *, nested: bool = False) -> Block:
     root = doc.plan_of(document)
     if is_tail(root) or is_ordered(root):
         block = _tail_block(root, document, nested=nested)
-    elif doc.operator(root) == "Filter" and doc.operator(doc.child(root)) == "Aggregate":
-        raise unsupported("HAVING")
     elif (
         doc.operator(root) == "Project"
         and doc.operator(doc.child(root)) == "Filter"
+        and not is_having(doc.child(root))
         and not _reaches_tables(root)
     ):
-        raise unsupported("HAVING or a filter on a subquery")
+        raise unsupported("a filter on a subquery")
     else:
         block = _maybe_renamed(root, document, nested=nested)
-    for output in block.outputs:
-        _refuse_aggregates(output.expr)
+    for expr in block.shown():
+        _refuse_aggregates(expr)
     return block
 
 

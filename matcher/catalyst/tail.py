@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from matcher.catalyst import document as doc
 from matcher.catalyst.document import Entry, Node, Settings
+from matcher.catalyst.expand import expand_below
 from matcher.catalyst.expr import Env, decode
 from matcher.model.ir import Block, Output, SortKey
 from matcher.model.limits import Tail, combined
@@ -28,6 +29,16 @@ _LIMITS: Final = frozenset({"GlobalLimit", "LocalLimit"})
 def is_tail(node: Node) -> bool:
     """True for the limit of an ORDER BY … LIMIT, or of one without ORDER BY."""
     return doc.operator(node) == "GlobalLimit" and _split(node) is not None
+
+
+def is_having(node: Node) -> bool:
+    """True for a filter right above an aggregation: its HAVING, or what is as that."""
+    if doc.operator(node) != "Filter" or doc.is_answered(node):
+        return False
+    below = doc.child(node)
+    if doc.operator(below) != "Aggregate" or doc.is_answered(below):
+        return False
+    return expand_below(below) is None
 
 
 def is_ordered(node: Node) -> bool:

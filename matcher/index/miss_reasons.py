@@ -16,6 +16,7 @@ _FOR_GOOD: Final = frozenset(
         ReasonCode.JOIN_CONDITION_DIFFERS,
         ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
         ReasonCode.EXTRA_TABLE_FILTERED,
+        ReasonCode.HAVING_NOT_CONTAINED,
         ReasonCode.LIMIT_NOT_CONTAINED,
         ReasonCode.CACHE_IS_AGGREGATED,
     }

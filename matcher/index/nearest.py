@@ -56,11 +56,12 @@ def sharing_tables(
     Args:
         query: The query.
         plans: The caches.
-        first_rows: Leave all out but caches of the first rows (ORDER BY … LIMIT).
+        first_rows: Leave all out but caches of the first rows (ORDER BY … LIMIT) and of groups that
+            passed a HAVING.
     """
     mine = {rel % OCCURRENCE for rel in query.tables}
     found = [p for p in plans if not mine.isdisjoint(rel % OCCURRENCE for rel in p.relations)]
-    return [p for p in found if p.plan.limit is not None] if first_rows else found
+    return [p for p in found if p.plan.holds_some] if first_rows else found
 
 
 def consider(

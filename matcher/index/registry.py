@@ -117,7 +117,7 @@ class Registry:
             self._plans[plan.name] = prepared
             self._spelled[plan.name.lower()] = plan.name
             self._named.update(relation.name.lower() for relation in plan.relations)
-            if plan.limit is not None:
+            if plan.holds_some:
                 self._limited |= {plan.name}
             self._note(prepared, *(() if old is None else (old,)))
 
@@ -240,7 +240,8 @@ class Registry:
                 gets its reason.
             most: explain so many caches at most, the one that serves and those nearest to it; None
                 explains all.
-            first_rows: ask caches of the first rows (ORDER BY … LIMIT) alone.
+            first_rows: ask caches alone that hold the first rows (ORDER BY … LIMIT) or the groups
+                that passed a HAVING.
             remember: False to decide as at first sight, and to remember nothing of it.
         """
         if first_rows and not self._limited:
@@ -305,7 +306,7 @@ class Registry:
             else:
                 plans = list(self._propose(query))
             if asked.first_rows:
-                plans = [p for p in plans if p.plan.limit is not None]
+                plans = [p for p in plans if p.plan.holds_some]
             matched = _matched(query, plans, asked.options, may_join_tables, found)
             found.proposed += plans
             found.rewrites += matched

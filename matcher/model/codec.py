@@ -28,6 +28,8 @@ from matcher.model.ir import (
 PLAN_VERSION = "2"
 # Of plans with partial rows alone: a program that does not know of these must not read them.
 PARTIALS_VERSION = "3"
+# Of plans with HAVING alone, likewise.
+HAVING_VERSION = "4"
 
 
 def encode_expr(expr: Expr) -> list[Any]:
@@ -107,7 +109,7 @@ def decode_value(value: Any) -> Scalar:
 def encode_plan(plan: CachePlan) -> dict[str, Any]:
     """A cache plan as JSON data; sizes, facts and joins included."""
     return {
-        "version": PARTIALS_VERSION if plan.partials else PLAN_VERSION,
+        "version": _version(plan),
         "name": plan.name,
         "relations": [[r.key, r.name] for r in plan.relations],
         "predicates": [encode_expr(p) for p in plan.predicates],
@@ -133,9 +135,16 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         ],
         "limit": plan.limit,
         **({"shown": [[o.name, encode_expr(o.expr)] for o in plan.shown]} if plan.shown else {}),
+        **({"having": _encode_all(plan.having)} if plan.having else {}),
         **({"cluster_by": list(plan.cluster_by)} if plan.cluster_by else {}),
         **({"partials": sorted(plan.partials)} if plan.partials else {}),
     }
+
+
+def _version(plan: CachePlan) -> str:
+    if plan.having:
+        return HAVING_VERSION
+    return PARTIALS_VERSION if plan.partials else PLAN_VERSION
 
 
 def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan:
@@ -148,7 +157,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
     Raises:
         ValueError: The data is of another version.
     """
-    if data.get("version") not in (PLAN_VERSION, PARTIALS_VERSION):
+    if data.get("version") not in (PLAN_VERSION, PARTIALS_VERSION, HAVING_VERSION):
         raise ValueError(
             f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
         )
@@ -179,6 +188,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             SortKey(decode_expr(e, share), bool(a), bool(n)) for e, a, n in data["order_by"]
         ),
         limit=data["limit"],
+        having=tuple(decode_expr(e, share) for e in data.get("having", ())),
         cluster_by=tuple(data.get("cluster_by", ())),
         partials=frozenset(data.get("partials", ())),
     )

@@ -141,6 +141,12 @@ class Block:
     def is_aggregate(self) -> bool:
         return self.group_keys is not None
 
+    @property
+    def has_tail(self) -> bool:
+        """Whether some of its rows or groups are all that it gives: by LIMIT, or by HAVING of
+        groups of one set (conditions on several sets tell which of these are asked for)."""
+        return self.limit is not None or bool(self.having and self.grouping_sets is None)
+
     def map(self, change: Callable[[Expr], Expr]) -> Block:
         """The block with each of its expressions changed."""
         keys = self.group_keys
@@ -226,6 +232,7 @@ class CachePlan:
     `joins` are the record-preserving joins that held at the cache's snapshot, `lapsed` the others
     between its tables: a miss names them.
     `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
+    `having` are the conditions that the stored groups have passed: of the others nothing is stored.
     `cluster_by` are the stored columns that an ORDER BY without LIMIT asks the table to be clustered
     by, if its clauses lay it out in no other way.
     `partials` are the grouping ids of the sets (0 for a cache that is no cube) in which several
@@ -254,6 +261,7 @@ class CachePlan:
     outer: tuple[OuterJoin, ...] = ()
     order_by: tuple[SortKey, ...] = ()
     limit: int | None = None
+    having: tuple[Expr, ...] = ()
     cluster_by: tuple[str, ...] = ()
     partials: frozenset[int] = frozenset()
     partition_by: tuple[str, ...] = ()
@@ -265,6 +273,12 @@ class CachePlan:
     @property
     def is_cube(self) -> bool:
         return bool(self.grouping_sets)
+
+    @property
+    def holds_some(self) -> bool:
+        """Whether only some of the rows or groups of its tables are stored: the first ones, or
+        those that passed a HAVING."""
+        return self.limit is not None or bool(self.having)
 
     def as_shown(self) -> tuple[Output, ...]:
         """The outputs of the definition, each over stored columns."""

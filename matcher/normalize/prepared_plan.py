@@ -30,6 +30,7 @@ class PreparedPlan:
         "_variants",
         "columns",
         "context",
+        "having",
         "keys",
         "literal_predicates",
         "measures",
@@ -77,6 +78,7 @@ class PreparedPlan:
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
             (_agg(placed(m.agg)), m) for m in plan.measures
         )
+        self.having: Final = tuple(placed(part) for part in plan.having)
         self.order_by: Final = tuple(
             SortKey(relabel(k.expr, rels, memo), k.ascending, k.nulls_first) for k in plan.order_by
         )

@@ -77,7 +77,10 @@ def stored_names(outputs: Sequence[Output]) -> tuple[str, ...]:
 
 
 def grouped_columns(
-    outputs: Sequence[Output], group_keys: Sequence[Expr], sets: Sequence[GroupingSet]
+    outputs: Sequence[Output],
+    group_keys: Sequence[Expr],
+    sets: Sequence[GroupingSet],
+    having: Sequence[Expr] = (),
 ) -> GroupedColumns:
     """What to store of a definition with groups.
 
@@ -85,6 +88,7 @@ def grouped_columns(
         outputs: Its outputs, without the grouping id itself.
         group_keys: Its keys.
         sets: Its grouping sets, if it has any.
+        having: Its conditions on groups, which queries say again: what they are about is stored.
 
     Raises:
         DefinitionNotSupported: An output holds a column that is no key, outside of aggregates.
@@ -118,6 +122,8 @@ def grouped_columns(
         else:
             column = parts.of(output)
         shown.append(Output(output.name, column))
+    for part in having:
+        parts.of(Output("of HAVING", part))
     return GroupedColumns(keys, tuple(parts.measures), tuple(shown))
 
 

@@ -24,6 +24,7 @@ def stored_block(plan: CachePlan) -> Block:
         outputs=tuple(outputs),
         group_keys=None if plan.keys is None else tuple(k.expr for k in plan.keys),
         grouping_sets=tuple(s.keys for s in plan.grouping_sets) if plan.is_cube else None,
+        having=plan.having,
         order_by=plan.order_by,
         limit=plan.limit,
         outer=plan.outer,

@@ -52,9 +52,9 @@ def plan_definition(
 
     Args:
         name: the cache's name, as shown and as read in rewritten SQL.
-        block: the normalised definition; HAVING and OFFSET are refused, LIMIT is taken with an
+        block: the normalised definition; OFFSET is refused, LIMIT is taken with an
             ORDER BY only: a cache of the first rows. An ORDER BY alone is a wish of how the table
-            is laid out.
+            is laid out. HAVING is a filter above the groups.
         joins: record-preserving joins known to hold at the cache's snapshot.
 
     Raises:
@@ -63,6 +63,8 @@ def plan_definition(
     _refuse_tail_clauses(block)
     for predicate in (*block.predicates, *(p for j in block.outer for p in j.conditions())):
         _refuse_opaque(predicate, "the WHERE or ON clause")
+    for part in block.having:
+        _refuse_opaque(part, "the HAVING clause")
     if block.limit is not None:
         _refuse_unstored_order(block)
     for key in block.group_keys or ():
@@ -111,7 +113,7 @@ def _plan_aggregate(
         group_keys = tuple(dict.fromkeys(group_keys))
     outputs = [o for o in block.outputs if not is_grouping_id(o.expr)]
     sets = _distinct_sets(block.grouping_sets, len(group_keys))
-    found = grouped_columns(outputs, group_keys, sets)
+    found = grouped_columns(outputs, group_keys, sets, block.having)
     shown = only_if_other(found.shown)
     own = {o.expr.name: None for o in found.shown if isinstance(o.expr, Col)}
     return CachePlan(
@@ -122,6 +124,7 @@ def _plan_aggregate(
         keys=found.keys,
         measures=(*found.measures, *_hidden_measures(found.measures)),
         grouping_sets=sets,
+        having=block.having,
         visible=tuple(own),
         shown=shown,
         joins=joins,
@@ -203,7 +206,9 @@ def is_grouping_id(expr: Expr) -> bool:
 
 def _refuse_tail_clauses(block: Block) -> None:
     for clause, present in (
-        ("HAVING", bool(block.having)),
+        ("HAVING without GROUP BY", bool(block.having) and not block.group_keys),
+        ("HAVING on grouping sets", bool(block.having) and block.grouping_sets is not None),
+        ("HAVING with LIMIT", bool(block.having) and block.limit is not None),
         ("LIMIT without ORDER BY", block.limit is not None and not block.order_by),
         ("OFFSET", bool(block.offset)),
         ("LIMIT on grouping sets", block.limit is not None and block.grouping_sets is not None),

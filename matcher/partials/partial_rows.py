@@ -48,6 +48,13 @@ def why_not_partials(plan: CachePlan, options: MatchOptions, *, signed: bool) ->
             "declare it without ORDER BY … LIMIT",
             cache=CacheName(plan.name),
         )
+    if plan.having:
+        return not_mergeable(
+            "{cache} holds only the groups that passed its HAVING: rows that come may belong to one "
+            "that did not",
+            "leave HAVING out of its definition",
+            cache=CacheName(plan.name),
+        )
     if any(join.kind == "full" for join in plan.outer):
         return not_mergeable(
             "{cache} has a FULL JOIN",

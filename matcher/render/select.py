@@ -469,6 +469,8 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
                 "(" + ", ".join(keys[i] for i in s.keys) + ")" for s in plan.grouping_sets
             )
             lines.append(f"GROUPING SETS ({sets})")
+    if plan.having:
+        lines.append("HAVING " + _conjunction(plan.having, column, "\n  AND "))
     if plan.limit is not None:
         keys = [_sort_text(render_expr(k.expr, column), k) for k in plan.order_by]
         lines += ["ORDER BY " + ", ".join(keys), f"LIMIT {plan.limit}"]

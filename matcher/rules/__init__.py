@@ -14,6 +14,7 @@ from typing import Final
 from matcher.rules.attempt import PlanAttempt, ViewAttempt
 from matcher.rules.carry_outputs import carry_outputs
 from matcher.rules.contain_grouping import contain_grouping, refuse_invisible_aggregate
+from matcher.rules.contain_having import contain_having, refuse_all_groups
 from matcher.rules.contain_limit import contain_limit, refuse_unlimited
 from matcher.rules.derive_columns import derive_filters, find_stored, refuse_missing
 from matcher.rules.leave_out_tables import leave_out_tables
@@ -25,6 +26,7 @@ from matcher.rules.subsume_predicates import refuse_minus_zero, subsume_predicat
 
 PLAN_RULES: Final[tuple[Callable[[PlanAttempt], PlanAttempt], ...]] = (
     refuse_unlimited,
+    refuse_all_groups,
     refuse_minus_zero,
     without_full_joins,
     with_inner_joins,
@@ -40,6 +42,7 @@ VIEW_RULES: Final[tuple[Callable[[ViewAttempt], ViewAttempt], ...]] = (
     find_stored,
     derive_filters,  # first: later rules ask whether any is left
     contain_grouping,
+    contain_having,  # knows whether the groups are aggregated again
     carry_outputs,  # needs the derived keys and whether the groups are aggregated again
     contain_limit,
     restate_guards,  # once it is known which tables are joined, and whether any filter is left

@@ -128,11 +128,13 @@ class Groups:
         keys: the query's canonical keys, with what they are derived from.
         set_keys: what the keys of a query with grouping sets are derived from, in its own order.
         regroup: the stored rows are aggregated again.
+        same: each stored row is one of the query's groups, whether it is aggregated again or not.
     """
 
     keys: Mapping[Expr, Expr] = field(default_factory=dict)
     set_keys: tuple[Expr, ...] = ()
     regroup: bool = False
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)

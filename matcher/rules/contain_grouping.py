@@ -104,7 +104,7 @@ def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
     repeated = attempt.shared.extra or query.block.grouping_sets is not None
     same = not repeated and _same_groups(attempt, keys)
     regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt, groups)
-    return replace(attempt, groups=replace(groups, regroup=regroup))
+    return replace(attempt, groups=replace(groups, regroup=regroup, same=same))
 
 
 def _refuse_collated(keys: tuple[Expr, ...]) -> None:

@@ -79,7 +79,7 @@ def base_cost(plan: CachePlan, tables: Sequence[str], *, passes: int) -> float |
         passes: How often each row is aggregated.
     """
     known = dict(plan.base_bytes)
-    if plan.base_rows is None or plan.limit is not None or not known.keys() >= set(tables):
+    if plan.base_rows is None or plan.holds_some or not known.keys() >= set(tables):
         return None
     return _joined_cost(plan.base_rows, sum(known[t] for t in tables), len(tables) - 1, passes)
 

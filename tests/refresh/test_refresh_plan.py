@@ -18,7 +18,7 @@ from cachemgr.refresh.by_change.why_full import CURES, FullCode, NotIncremental
 from cachemgr.refresh.planning.plan import Published, RefreshRequest
 from cachemgr.refresh.planning.planner import plan_refresh
 from cachemgr.refresh.planning.steps import Adopt, MoveOn, SourceOffer
-from matcher.model.expr import Agg, Col
+from matcher.model.expr import Agg, Col, Lit
 from matcher.model.ir import (
     CachePlan,
     Measure,
@@ -366,6 +366,7 @@ NOT_BY_THE_CHANGE = {
         GREW, tables=(replace(TABLE, commit="txn:z", columns=SCHEMA),), changes={}
     ),
     FullCode.TOP_K: replace(GREW, plan=replace(PLAN, limit=3)),
+    FullCode.HAVING: replace(GREW, plan=replace(PLAN, having=(Lit(True, "boolean"),))),
     FullCode.DELTA_NOT_LINEAR: replace(
         GREW, plan=replace(PLAN, relations=(*PLAN.relations, *PLAN.relations))
     ),

@@ -45,6 +45,7 @@ def expressions_of(plan: CachePlan) -> Iterator[Expr]:
     yield from (column.expr for column in (*(plan.keys or ()), *plan.columns))
     yield from (measure.agg for measure in plan.measures)
     yield from (part for join in plan.outer for part in join.conditions())
+    yield from plan.having
     yield from (key.expr for key in plan.order_by)
 
 

@@ -204,6 +204,11 @@ def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool)
         limit = Number(plan.limit)
         detail = Message("it keeps its first {limit} rows alone", limit=limit)
         return WhyFull(FullCode.TOP_K, detail)
+    if plan.having:
+        return WhyFull(
+            FullCode.HAVING,
+            Message("a group that did not pass its HAVING is not stored, and may pass it now"),
+        )
     block = stored_block(plan)
     rel = next(i for i, relation in enumerate(plan.relations) if relation.key == place)
     reason = why_not_linear(block, rel)

@@ -26,6 +26,7 @@ class FullCode(StrEnum):
     OTHER_TABLES = "OTHER_TABLES"
     SEVERAL_TABLES = "SEVERAL_TABLES"
     TOP_K = "TOP_K"
+    HAVING = "HAVING"
     DELTA_NOT_LINEAR = "DELTA_NOT_LINEAR"
     NOT_MERGEABLE = "NOT_MERGEABLE"
     FILES_GONE = "FILES_GONE"
@@ -51,6 +52,8 @@ CURES: Final = {
     FullCode.OTHER_SPARK: "have workers of one minor of Spark alone",
     FullCode.OTHER_TABLES: "",
     FullCode.SEVERAL_TABLES: "refresh after each load, so that one table has changed at a time",
+    FullCode.HAVING: "leave HAVING out of the definition: queries that have it are answered all the "
+    "same",
     FullCode.TOP_K: "leave ORDER BY … LIMIT out of the definition",
     FullCode.DELTA_NOT_LINEAR: "write the changed table once in the definition, inner joined or "
     "on the preserved side",

@@ -155,6 +155,12 @@ def _refuse_nesting(cache: CacheRecord, path: tuple[str, ...]) -> None:
             f"cache {path[-1]} names cache {shown}, whose rows are of several grouping sets: "
             "define it over the base tables; its refresh reads no more for that",
         )
+    if plan is not None and plan.having:
+        raise DefinitionError(
+            ErrorCode.CACHE_HAS_HAVING,
+            f"cache {path[-1]} names cache {shown}, which holds only the groups that passed its "
+            "HAVING: define it over the base tables",
+        )
     if plan is not None and plan.limit is not None:
         raise DefinitionError(
             ErrorCode.CACHE_IS_TOP_K,

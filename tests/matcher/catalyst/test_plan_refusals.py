@@ -232,12 +232,13 @@ def test_refused(plan: dict[str, Any], table: dict[str, Any], words: str) -> Non
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        ({"n": "Filter", "p": [], "c": [aggregate(relation(), K, SUM)]}, "HAVING"),
         (
             {"n": "Project", "p": [K],
-             "c": [{"n": "Filter", "p": [], "c": [aggregate(relation(), K, SUM)]}]},
-            "HAVING or a filter on a subquery",
+             "c": [{"n": "Filter", "p": [], "c": [{"n": "Window", "c": [relation()]}]}]},
+            "a filter on a subquery",
         ),
+        ({"n": "Filter", "p": [["f", "Rand", "rand", [], "boolean", 0, []]],
+          "c": [{"n": "Filter", "p": [], "c": [aggregate(relation(), K, SUM)]}]}, "aggregat"),
         (
             aggregate(relation(), K, ["as", 3, "s", ["g", "ApproximatePercentile", "approx", [V],
                                                      "bigint", 1, 0, None, ["0.5"]]]),

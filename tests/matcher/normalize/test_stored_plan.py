@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.errors import DefinitionNotSupported
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, Output, Relation, SortKey
+from matcher.normalize.stored_block import stored_block
 from matcher.normalize.stored_plan import grouping_id, plan_definition
 from matcher.render.select import render_stored
 
 A, B = Col(0, "a", "int"), Col(0, "b", "string")
 X, Y = Col(0, "x", "int"), Col(0, "y", "bigint", nullable=False)
 T = (Relation("db.t", "t"),)
+MANY = Call("gt", (Agg("sum", (X,), "bigint"), Lit(5, "bigint")), "boolean")
 
 
 def agg(func: str, *args, type: str = "bigint") -> Agg:
@@ -86,7 +89,16 @@ def test_grouping_ids_have_the_first_key_highest(keys: tuple, count: int, number
             replace(block(Output("a", A)), order_by=(SortKey(X),), limit=3),
             "ORDER_KEY_NOT_STORED",
         ),
-        (replace(block(Output("a", A)), having=(Lit(True, "boolean"),)), "CLAUSE_NOT_SUPPORTED"),
+        (replace(block(Output("s", agg("sum", X)), keys=()), having=(MANY,)), "CLAUSE_NOT_SUPPORTED"),
+        (replace(block(Output("a", A), sets=((0,), ())), having=(MANY,)), "CLAUSE_NOT_SUPPORTED"),
+        (
+            replace(block(Output("a", A)), having=(MANY,), order_by=(SortKey(A),), limit=3),
+            "CLAUSE_NOT_SUPPORTED",
+        ),
+        (
+            replace(block(Output("a", A)), having=(Call("spark:Foo", (A,), "boolean"),)),
+            "EXPRESSION_NOT_SUPPORTED",
+        ),
     ],
 )
 def test_refused_definitions_name_the_construct(definition: Block, code: str) -> None:
@@ -176,3 +188,17 @@ def test_which_set_a_row_is_of_is_told_by_the_number_that_is_stored() -> None:
 def test_a_key_is_stored_once_though_distinct_names_it_twice() -> None:
     plan = plan_definition("c", block(Output("a", A), Output("b", A), keys=(A, A)))
     assert [k.name for k in plan.keys or ()] == ["a"]
+
+
+def test_having_is_stored_with_what_it_is_about() -> None:
+    plan = plan_definition("c", replace(block(Output("a", A), keys=(A,)), having=(MANY,)))
+    assert plan.having == (MANY,) and plan.holds_some
+    assert [(m.name, m.agg) for m in plan.measures if not m.hidden] == [
+        ("__agg_0", agg("sum", X))
+    ]
+    assert plan.as_shown() == (Output("a", Col(0, "a", "int")),)
+    assert render_stored(plan, ["t"]).endswith("HAVING (SUM(t0.`x`) > 5L)")
+    assert stored_block(plan).having == (MANY,)
+    encoded = encode_plan(plan)
+    assert encoded["version"] == "4"  # a program that knows nothing of HAVING must not read it
+    assert decode_plan(encoded) == plan

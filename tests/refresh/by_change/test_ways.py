@@ -72,6 +72,12 @@ def test_rows_are_appended() -> None:
             FullCode.NOT_MERGEABLE,
             "does not add up",
         ),
+        (
+            "SELECT store, SUM(qty) AS q FROM sales GROUP BY store HAVING SUM(qty) > 3",
+            "sales",
+            FullCode.HAVING,
+            "is not stored, and may pass it now",
+        ),
         ("SELECT store, qty FROM sales ORDER BY qty LIMIT 3", "sales", FullCode.TOP_K, "first 3"),
     ],
 )
