@@ -35,7 +35,6 @@ from cachemgr.refresh.validate_snapshot_joins import (
 )
 from cachemgr.sparks import SPARKS
 from matcher.model.codec import decode_plan, encode_plan
-from matcher.model.expr import Expr
 from matcher.model.ir import CachePlan
 
 

@@ -224,10 +224,15 @@ def order_told(spec: CacheSpec, definition: Definition) -> str:
     if definition.why_not_ordered:
         return f"the order of its ORDER BY is not kept: {definition.why_not_ordered}"
     columns = definition.plan.cluster_by
-    for clause, written in (("PARTITIONED BY", spec.partitioned_by), ("CLUSTER BY", spec.cluster_by)):
+    for clause, written in (
+        ("PARTITIONED BY", spec.partitioned_by),
+        ("CLUSTER BY", spec.cluster_by),
+    ):
         if columns and written:
             return f"the order of its ORDER BY is not kept: {clause} lays its table out"
-    return f"its table is clustered by {', '.join(columns)}, as its ORDER BY asks" if columns else ""
+    return (
+        f"its table is clustered by {', '.join(columns)}, as its ORDER BY asks" if columns else ""
+    )
 
 
 _NO_PARTITION_TYPES = ("string", "char", "varchar", "timestamp", "float", "double", "binary")

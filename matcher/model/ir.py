@@ -232,9 +232,9 @@ class CachePlan:
     `joins` are the record-preserving joins that held at the cache's snapshot, `lapsed` the others
     between its tables: a miss names them.
     `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
-    `having` are the conditions that the stored groups have passed: of the others nothing is stored.
-    `cluster_by` are the stored columns that an ORDER BY without LIMIT asks the table to be clustered
-    by, if its clauses lay it out in no other way.
+    `having` are the conditions that the stored groups have passed: nothing is stored of others.
+    `cluster_by` are the stored columns that an ORDER BY without LIMIT asks the table to be
+    clustered by, if its clauses lay it out in no other way.
     `partials` are the grouping ids of the sets (0 for a cache that is no cube) in which several
     stored rows may stand for one group: whoever reads them adds them up first.
     For the choice: `partition_by` are the columns that files can be passed over by, `base_rows` the

@@ -66,13 +66,12 @@ def kept_order(block: Block, plan: CachePlan) -> KeptOrder:
     for expr, name in stored:
         names.setdefault(expr, name)
     for key in keys:
-        name = names.get(key)
         what = next((o.name for o in block.outputs if o.expr == key and o.name), "one of its keys")
-        if name is None:
+        if key not in names:
             return KeptOrder(why_not=f"{what} is computed when it is read, and not stored")
         if key.type not in _TYPES and not decimal_parts(key.type):
             return KeptOrder(why_not=f"{what} is a {key.type.upper()}, which no table clusters by")
-        if places[name] >= _COLUMNS_WITH_STATISTICS:
+        if places[names[key]] >= _COLUMNS_WITH_STATISTICS:
             return KeptOrder(
                 why_not=f"{what} is stored behind the first {_COLUMNS_WITH_STATISTICS} columns"
             )

@@ -177,9 +177,7 @@ class _PutIn:
                 continue
             put.plans[number] = plan
             put.relations.extend(plan.relations)
-            stored: dict[str, Expr] = {
-                c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)
-            }
+            stored: dict[str, Expr] = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
             stored |= {m.name: m.agg for m in plan.measures}
             for output in plan.as_shown():
                 over = transform(output.expr, partial(_of_base, stored))

@@ -50,8 +50,8 @@ def why_not_partials(plan: CachePlan, options: MatchOptions, *, signed: bool) ->
         )
     if plan.having:
         return not_mergeable(
-            "{cache} holds only the groups that passed its HAVING: rows that come may belong to one "
-            "that did not",
+            "{cache} holds only the groups that passed its HAVING: rows that come may belong to "
+            "one that did not",
             "leave HAVING out of its definition",
             cache=CacheName(plan.name),
         )

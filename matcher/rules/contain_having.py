@@ -17,10 +17,10 @@ division by COUNT(*) never does, as each group has a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from matcher.model.expr import Agg, Call, Col, Expr, transform
+from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
 from matcher.model.message import CacheName, Sql
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import PredicateContext
@@ -69,8 +69,8 @@ def contain_having(attempt: ViewAttempt) -> ViewAttempt:
     >>> answer(cache, "SELECT item, SUM(qty) AS q FROM sales GROUP BY item HAVING SUM(qty) > 9")
     SELECT `item`, `q` FROM c WHERE (`q` > 9L)
     >>> answer(cache, "SELECT SUM(qty) AS q FROM sales HAVING SUM(qty) > 9")
-    HAVING_NOT_CONTAINED: cache c holds only the groups that passed its HAVING, which
-    cannot be rolled up
+    HAVING_NOT_CONTAINED: cache c holds only the groups that passed its HAVING, which cannot
+    be rolled up
     """
     having = attempt.view.having
     if not having:
@@ -125,21 +125,13 @@ def _refuse_errors(attempt: ViewAttempt, kept: set[Expr]) -> None:
         )
 
 
-def _errors(exprs: Iterable[Expr], ansi: bool) -> Iterable[Expr]:
+def _errors(exprs: Iterable[Expr], ansi: bool) -> Iterator[Expr]:
     for expr in exprs:
         above = _of_group(expr)  # what its aggregates do to rows they did in the refresh as well
-        names = {repr(node): node for node in _aggregates(expr)}
+        names = {repr(agg): agg for agg in aggregates(expr)}
         for call in raising(above, ansi=ansi, overflow=False):
             if call.op not in _DIVISIONS or not _counts_rows(call.args[1], names):
                 yield call
-
-
-def _aggregates(expr: Expr) -> Iterable[Agg]:
-    if isinstance(expr, Agg):
-        yield expr
-        return
-    for child in expr.children:
-        yield from _aggregates(child)
 
 
 def _counts_rows(expr: Expr, names: dict[str, Agg]) -> bool:

@@ -26,6 +26,7 @@ from matcher.rules.attempt import Filters, Refused, ViewAttempt, is_spellable, s
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
+from matcher.rules.invert_columns import invert_column
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import check_found, filter_found
 
@@ -179,7 +180,11 @@ def derive(
         if found is None and is_renderable(expr.op, len(expr.args)):
             return _from_parts(attempt, expr, purpose, constants)
     elif isinstance(expr, Col):
-        found = _same_in_group(attempt, expr) or fetch(attempt, expr, attempt.context.members(expr))
+        found = (
+            _same_in_group(attempt, expr)
+            or invert_column(attempt, expr)
+            or fetch(attempt, expr, attempt.context.members(expr))
+        )
     if found is None:
         attempt.notes.missing.append((expr, purpose))
     return found

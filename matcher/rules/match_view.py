@@ -21,6 +21,7 @@ from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt
 from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
 from matcher.rules.declared_joins import if_they_held
 from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
+from matcher.rules.invert_columns import comes_back
 from matcher.rules.join_tables import joined
 from matcher.rules.leave_out_tables import if_they_were_proven
 from matcher.rules.restate_guards import filters_in_order
@@ -188,7 +189,7 @@ def _needed_keys(attempt: PlanAttempt) -> list[int]:
         canonical = context.canonical(expr)
         bits[canonical] = bits.get(canonical, 0) | 1 << i
         for part in columns(canonical):
-            if part.type in _TIMES:
+            if part.type in _TIMES or comes_back(canonical, part):
                 bits[part] = bits.get(part, 0) | 1 << i
             # a filter on it may be asked of a function of it
             within[part] = within.get(part, 0) | 1 << i

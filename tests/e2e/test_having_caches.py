@@ -103,7 +103,10 @@ def test_a_group_that_would_raise(lab) -> None:
     ("select", "code"),
     [
         ("SELECT SUM(amt) AS s FROM sales HAVING SUM(amt) > 1", "CLAUSE_NOT_SUPPORTED"),
-        ("SELECT region, SUM(amt) AS s FROM sales GROUP BY CUBE (region) HAVING SUM(amt) > 1", None),
+        (
+            "SELECT region, SUM(amt) AS s FROM sales GROUP BY CUBE (region) HAVING SUM(amt) > 1",
+            None,
+        ),
         (f"{OWN} ORDER BY s LIMIT 2", "CLAUSE_NOT_SUPPORTED"),
         ("SELECT region, s FROM c", "CACHE_HAS_HAVING"),
         (f"SELECT region, cust {BY} HAVING SUM(amt) > (SELECT MAX(cost) FROM sales)", None),

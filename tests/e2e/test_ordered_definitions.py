@@ -10,7 +10,9 @@ from cachemgr.errors import DefinitionError
 
 pytestmark = pytest.mark.spark
 
-GROUPS = "SELECT region, day, SUM(amt) AS s, SUM(amt) / COUNT(*) AS mean FROM sales GROUP BY region, day"
+GROUPS = (
+    "SELECT region, day, SUM(amt) AS s, SUM(amt) / COUNT(*) AS mean FROM sales GROUP BY region, day"
+)
 
 
 def created(lab, text: str) -> str:
@@ -20,7 +22,9 @@ def created(lab, text: str) -> str:
 
 def clustered_by(lab, name: str) -> list[str]:
     """By the cache's table itself."""
-    (place,) = (r[1] for r in lab.sql(f"DESCRIBE RELATIONAL CACHE EXTENDED {name}") if r[0] == "location")
+    (place,) = (
+        r[1] for r in lab.sql(f"DESCRIBE RELATIONAL CACHE EXTENDED {name}") if r[0] == "location"
+    )
     (detail,) = lab.plain.sql(f"DESCRIBE DETAIL delta.`{place}`").collect()
     return list(detail["clusteringColumns"])
 
@@ -42,7 +46,9 @@ def test_the_table_is_clustered_by_what_is_stored(lab, order: str, columns: list
         assert clustered_by(lab, "c") == columns
         lab.hit(GROUPS)
         lab.hit(f"{text}, 1, 2")  # ties may come in any order
-        lab.plain.sql("INSERT INTO sales VALUES (9, DATE'2024-01-02', 'north', 2, 31, 5, 2.50, 0.25)")
+        lab.plain.sql(
+            "INSERT INTO sales VALUES (9, DATE'2024-01-02', 'north', 2, 31, 5, 2.50, 0.25)"
+        )
     (shown,) = lab.sql("SHOW CREATE RELATIONAL CACHE c")
     assert "CLUSTER BY" not in shown[0] and shown[0].endswith(text)
 
@@ -53,15 +59,31 @@ def test_the_table_is_clustered_by_what_is_stored(lab, order: str, columns: list
         ("", f"{GROUPS} ORDER BY mean", "mean is computed when it is read, and not stored"),
         ("", f"{GROUPS} ORDER BY COUNT(*) + 1", "one of its keys is computed when it is read"),
         ("", f"{GROUPS} ORDER BY upper(region)", "one of its keys is computed when it is read"),
-        ("", "SELECT amt > 1 AS much, id FROM sales ORDER BY much", "much is a BOOLEAN, which no table clusters by"),
-        ("", "SELECT id, day, region, cust, amt FROM sales ORDER BY 1, 2, 3, 4, 5", "it names 5 columns, and a table is clustered by 4 at most"),
+        (
+            "",
+            "SELECT amt > 1 AS much, id FROM sales ORDER BY much",
+            "much is a BOOLEAN, which no table clusters by",
+        ),
+        (
+            "",
+            "SELECT id, day, region, cust, amt FROM sales ORDER BY 1, 2, 3, 4, 5",
+            "it names 5 columns, and a table is clustered by 4 at most",
+        ),
         ("CLUSTER BY (day)", f"{GROUPS} ORDER BY region", "CLUSTER BY lays its table out"),
         ("PARTITIONED BY (day)", f"{GROUPS} ORDER BY region", "PARTITIONED BY lays its table out"),
-        ("", "SELECT region, COUNT(*) AS n FROM sales GROUP BY CUBE (region) ORDER BY region", "the table of a cube is laid out by its grouping sets"),
+        (
+            "",
+            "SELECT region, COUNT(*) AS n FROM sales GROUP BY CUBE (region) ORDER BY region",
+            "the table of a cube is laid out by its grouping sets",
+        ),
     ],
 )
-def test_an_order_that_is_not_kept_is_told_and_the_cache_serves(lab, clause: str, text: str, why: str) -> None:
-    items = {row[0]: row[1] for row in lab.sql(f"EXPLAIN CREATE RELATIONAL CACHE c {clause} AS {text}")}
+def test_an_order_that_is_not_kept_is_told_and_the_cache_serves(
+    lab, clause: str, text: str, why: str
+) -> None:
+    items = {
+        row[0]: row[1] for row in lab.sql(f"EXPLAIN CREATE RELATIONAL CACHE c {clause} AS {text}")
+    }
     assert items["order"].startswith(f"the order of its ORDER BY is not kept: {why}")
     said = created(lab, f"c {clause} AS {text}")
     assert said.endswith(items["order"])
@@ -79,7 +101,9 @@ def test_an_order_that_is_not_kept_is_told_and_the_cache_serves(lab, clause: str
         ("SORT BY region", None, "the block holds ORDER BY"),
     ],
 )
-def test_limits_whose_rows_the_order_does_not_tell(lab, tail: str, code: str | None, told: str) -> None:
+def test_limits_whose_rows_the_order_does_not_tell(
+    lab, tail: str, code: str | None, told: str
+) -> None:
     with pytest.raises(DefinitionError, match=told) as caught:
         lab.sql(f"CREATE RELATIONAL CACHE c AS {GROUPS} {tail}")
     assert code is None or caught.value.code == code

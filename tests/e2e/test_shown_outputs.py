@@ -64,7 +64,9 @@ DEFINITIONS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "no groups": (
         "SELECT cust, cid, cust AS CUST, amt + 1, upper(region) AS `the region`, 7 FROM sales JOIN cust ON cust = cid WHERE amt > 1",
-        ("SELECT cust, amt + 1 AS next FROM sales JOIN cust ON cust = cid WHERE amt > 1 AND cust = 1",),
+        (
+            "SELECT cust, amt + 1 AS next FROM sales JOIN cust ON cust = cid WHERE amt > 1 AND cust = 1",
+        ),
         ("SELECT cust, cost FROM sales JOIN cust ON cust = cid WHERE amt > 1",),
     ),
     "both sides of a join": (
@@ -120,11 +122,15 @@ def test_it_is_stored_read_asked_again_and_rolled_up(lab, name: str) -> None:
         lab.plain.sql(CAME)
         (done,) = lab.sql("REFRESH RELATIONAL CACHE c INCREMENTAL")
         assert done["mode"] != "FULL", done
-    assert cachemgr.would_answer(lab.spark, f"CREATE RELATIONAL CACHE d AS {definition}", [definition])[0].hit
+    assert cachemgr.would_answer(
+        lab.spark, f"CREATE RELATIONAL CACHE d AS {definition}", [definition]
+    )[0].hit
 
 
 def test_a_ratio_that_divides_by_zero_raises_where_it_is_read(lab) -> None:
-    ratio = "SELECT region, SUM(amt) / SUM(cost - 1) AS r FROM sales WHERE cust <> 2 GROUP BY region"
+    ratio = (
+        "SELECT region, SUM(amt) / SUM(cost - 1) AS r FROM sales WHERE cust <> 2 GROUP BY region"
+    )
     lab.cache(f"c AS {ratio}")
     lab.hit("SELECT region, SUM(amt) AS s FROM sales WHERE cust <> 2 GROUP BY region")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
@@ -138,7 +144,10 @@ def test_a_ratio_that_divides_by_zero_raises_where_it_is_read(lab) -> None:
 @pytest.mark.parametrize(
     ("clause", "told"),
     [
-        ("PARTITIONED BY (next)", "PARTITIONED BY names next, which is no column of the cache's table"),
+        (
+            "PARTITIONED BY (next)",
+            "PARTITIONED BY names next, which is no column of the cache's table",
+        ),
         ("CLUSTER BY (`sum(amt)`)", "CLUSTER BY names sum"),
         ("PARTITIONED BY (cust)", None),
     ],
@@ -155,9 +164,15 @@ def test_a_table_is_laid_out_by_what_it_has(lab, clause: str, told: str | None) 
 
 def test_caches_over_such_caches(lab) -> None:
     """An output of the cache below stands for what it is computed of."""
-    lab.cache("c AS SELECT cust + 1 AS next, region, SUM(amt), COUNT(*) AS n, 'x' AS kind FROM sales GROUP BY cust, region")
-    lab.cache("d AS SELECT next * 2 AS k, SUM(`sum(amt)`) AS s, SUM(n) AS n FROM c WHERE kind = 'x' GROUP BY next * 2")
-    read_by_hand(lab, "d", "SELECT (cust + 1) * 2 AS k, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY 1")
+    lab.cache(
+        "c AS SELECT cust + 1 AS next, region, SUM(amt), COUNT(*) AS n, 'x' AS kind FROM sales GROUP BY cust, region"
+    )
+    lab.cache(
+        "d AS SELECT next * 2 AS k, SUM(`sum(amt)`) AS s, SUM(n) AS n FROM c WHERE kind = 'x' GROUP BY next * 2"
+    )
+    read_by_hand(
+        lab, "d", "SELECT (cust + 1) * 2 AS k, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY 1"
+    )
     lab.cache("e AS SELECT cust, cust AS again, amt FROM sales")
     with pytest.raises(DefinitionError, match="no_such"):
         lab.cache("f AS SELECT no_such, COUNT(*) FROM e GROUP BY no_such")
@@ -175,6 +190,10 @@ def test_a_table_that_gets_columns_under_two_of_one_name(lab) -> None:
 
 
 def test_decimals_keep_their_digits(lab) -> None:
-    lab.cache("c AS SELECT region, SUM(price) / SUM(amt) AS r, SUM(price) * 3 AS t FROM sales WHERE amt > 0 GROUP BY region")
-    rows = lab.hit("SELECT region, SUM(price) / SUM(amt) AS r, SUM(price) * 3 AS t FROM sales WHERE amt > 0 GROUP BY region")
+    lab.cache(
+        "c AS SELECT region, SUM(price) / SUM(amt) AS r, SUM(price) * 3 AS t FROM sales WHERE amt > 0 GROUP BY region"
+    )
+    rows = lab.hit(
+        "SELECT region, SUM(price) / SUM(amt) AS r, SUM(price) * 3 AS t FROM sales WHERE amt > 0 GROUP BY region"
+    )
     assert all(isinstance(row.t, Decimal) or row.t is None for row in rows)

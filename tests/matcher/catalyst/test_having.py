@@ -1,15 +1,27 @@
-"""HAVING above a block in Catalyst: of a definition it is part of it, of a query it is looked at for
-caches that have one, before what is below."""
+"""HAVING above a block in Catalyst: of a definition it is part of it, of a query it is looked at
+for caches that have one, before what is below."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from test_plan_refusals import KEY, GID, K, NULL, ONE, SUM, ZERO, aggregate, document, expand, relation
+from test_plan_refusals import (
+    GID,
+    KEY,
+    NULL,
+    ONE,
+    SUM,
+    ZERO,
+    K,
+    aggregate,
+    document,
+    expand,
+    relation,
+)
 
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
-from matcher.catalyst.templates import PlanShapes
+from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.expr import Agg, Call, Col, Lit
 
 TOTAL = Agg("sum", (Col(0, "v", "bigint", False),), "bigint")
@@ -34,9 +46,17 @@ def more_than(least: int) -> Call:
     return Call("gt", (TOTAL, Lit(least, "bigint")), "boolean")
 
 
-def visited(plan: dict[str, Any], **kwargs: Any) -> list[LocatedBlock]:
+def visited(plan: dict[str, Any] | PlanDocument, **kwargs: Any) -> list[LocatedBlock]:
     found: list[LocatedBlock] = []
-    walk_blocks(document(plan), lambda located: bool(found.append(located)), **kwargs)
+
+    def visit(located: LocatedBlock) -> bool:
+        found.append(located)
+        return False
+
+    if isinstance(plan, PlanDocument):
+        plan.walk(visit, **kwargs)
+    else:
+        walk_blocks(document(plan), visit, **kwargs)
     return found
 
 
@@ -69,7 +89,8 @@ def test_a_limit_above_it_is_looked_at_first() -> None:
 
 
 def test_a_condition_that_is_not_read_leaves_the_groups() -> None:
-    strange = {"n": "Filter", "p": [["x", "SUBQUERY", "scalarsubquery"]], "c": [aggregate(relation(), K, SUM)]}
+    test = ["x", "SUBQUERY", "scalarsubquery"]
+    strange = {"n": "Filter", "p": [test], "c": [aggregate(relation(), K, SUM)]}
     groups, *_ = visited(strange)
     assert groups.path == (0,) and groups.block is not None
 
@@ -83,7 +104,6 @@ def test_conditions_on_several_sets_are_no_having_of_one() -> None:
 def test_other_constants_of_a_shape_are_read_anew() -> None:
     shapes = PlanShapes()
     for least in (5, 6, 7, 8, 9):
-        found: list[LocatedBlock] = []
         text = json.dumps(document(above(least)), separators=(",", ":"))
-        shapes.read(text).walk(lambda located: bool(found.append(located)))
-        assert found[0].block is not None and found[0].block.having == (more_than(least),)
+        first, *_ = visited(shapes.read(text))
+        assert first.block is not None and first.block.having == (more_than(least),)

@@ -89,7 +89,10 @@ def test_grouping_ids_have_the_first_key_highest(keys: tuple, count: int, number
             replace(block(Output("a", A)), order_by=(SortKey(X),), limit=3),
             "ORDER_KEY_NOT_STORED",
         ),
-        (replace(block(Output("s", agg("sum", X)), keys=()), having=(MANY,)), "CLAUSE_NOT_SUPPORTED"),
+        (
+            replace(block(Output("s", agg("sum", X)), keys=()), having=(MANY,)),
+            "CLAUSE_NOT_SUPPORTED",
+        ),
         (replace(block(Output("a", A), sets=((0,), ())), having=(MANY,)), "CLAUSE_NOT_SUPPORTED"),
         (
             replace(block(Output("a", A)), having=(MANY,), order_by=(SortKey(A),), limit=3),
@@ -193,9 +196,7 @@ def test_a_key_is_stored_once_though_distinct_names_it_twice() -> None:
 def test_having_is_stored_with_what_it_is_about() -> None:
     plan = plan_definition("c", replace(block(Output("a", A), keys=(A,)), having=(MANY,)))
     assert plan.having == (MANY,) and plan.holds_some
-    assert [(m.name, m.agg) for m in plan.measures if not m.hidden] == [
-        ("__agg_0", agg("sum", X))
-    ]
+    assert [(m.name, m.agg) for m in plan.measures if not m.hidden] == [("__agg_0", agg("sum", X))]
     assert plan.as_shown() == (Output("a", Col(0, "a", "int")),)
     assert render_stored(plan, ["t"]).endswith("HAVING (SUM(t0.`x`) > 5L)")
     assert stored_block(plan).having == (MANY,)
