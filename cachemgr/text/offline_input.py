@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sqlglot import exp
+
 from cachemgr.config.judged.values import as_read, default_in_spark
 from cachemgr.config.match_options import match_options, spark_settings
 from cachemgr.config.result_settings import changes_results
 from cachemgr.config.session_settings import Settings, setting
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
+from cachemgr.definition_advice import instead
 from cachemgr.errors import ConfigurationError, DefinitionError, ErrorCode, NotFoundError
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, MatchOptions, Output, RecordPreservingJoin
@@ -172,17 +175,24 @@ def _definition_block(name: str, parsed: TextQuery) -> Block:
         whole = whole.this
     if parsed.reasons or top is None or top.block is None or top.node is not whole:
         reasons = [*parsed.reasons, *(r for b in parsed.roots for r in b.reasons)]
-        first = (
-            reasons[0]
-            if reasons
-            else Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs", "make a cache of each")
-        )
-        raise DefinitionError(
-            first.code.value,
-            f"cache {name}: {first.detail} is not supported in a definition"
-            + (f": {first.suggestion}" if first.suggestion else ""),
-        )
+        raise _not_supported(name, reasons[0] if reasons else _SEVERAL)
+    if top.split is not None:  # the block is a part of what the text gives
+        raise _not_supported(name, _ON_TOP if parsed.document.root.find(exp.Window) else _DISTINCT)
     return top.block
+
+
+_SEVERAL: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs")
+_ON_TOP: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "a window function")
+_DISTINCT: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "DISTINCT above GROUP BY")
+
+
+def _not_supported(name: str, reason: Reason) -> DefinitionError:
+    advice = instead(reason.detail) or reason.suggestion
+    return DefinitionError(
+        reason.code.value,
+        f"cache {name}: {reason.detail} is not supported in a definition"
+        + (f": {advice}" if advice else ""),
+    )
 
 
 def join(statement: CreateRecordPreservingJoin, schema: Schema) -> RecordPreservingJoin:

@@ -114,9 +114,9 @@ REFUSED = {
     "a window": (
         "SELECT region, SUM(amt) OVER (PARTITION BY region) AS s FROM sales",
         None,
-        "a window function: .* cache the part below it",
+        "a window function: .* cache the rows or groups below it",
     ),
-    "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION: .* cache the part below it"),
+    "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION: .* make a cache of each of its SELECTs"),
     "a full join of a left join": (
         "SELECT b.city, COUNT(*) AS n FROM (sales LEFT JOIN cust a ON cust = a.cid) "
         "FULL JOIN cust b ON cust = b.cid GROUP BY b.city",

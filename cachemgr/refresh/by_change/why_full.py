@@ -52,7 +52,7 @@ CURES: Final = {
     FullCode.OTHER_SPARK: "have workers of one minor of Spark alone",
     FullCode.OTHER_TABLES: "",
     FullCode.SEVERAL_TABLES: "refresh after each load, so that one table has changed at a time",
-    FullCode.HAVING: "leave HAVING out of the definition: queries with it are answered all the same",
+    FullCode.HAVING: "leave HAVING out of the definition: queries may have it all the same",
     FullCode.TOP_K: "leave ORDER BY … LIMIT out of the definition",
     FullCode.DELTA_NOT_LINEAR: "write the changed table once in the definition, inner joined or "
     "on the preserved side",

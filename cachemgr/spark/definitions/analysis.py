@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl.statements import SelectText
+from cachemgr.definition_advice import instead
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
@@ -60,7 +61,8 @@ _OTHER_TABLES = {
 # A collation, TIME and intervals, inside of other types as well; a field's name has a colon behind.
 _NOT_IN_DELTA = re.compile(r" collate |(?<!\w)(time\(\d\)|interval(?=[ ,>]|$))")
 _OPERATOR = ReasonCode.UNSUPPORTED_OPERATOR.value
-_LEAVE_OUT = ": a cache filters, joins and groups: leave that out, and cache the part below it"
+_EXPRESSION = ReasonCode.UNSUPPORTED_EXPRESSION.value
+_LEAVE_OUT = "leave that out, and cache the part below it"
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,11 @@ def analyse_definition(
         ) from error
     except MatcherError as error:
         place = _where(select, error.line, error.col)
-        what = f"{error}{_LEAVE_OUT}" if error.code == _OPERATOR else error
+        what = str(error)
+        if error.code == _OPERATOR:
+            what += f": a cache filters, joins and groups: {instead(what) or _LEAVE_OUT}"
+        elif error.code == _EXPRESSION and instead(what):
+            what += f": {instead(what)}"
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
     columns = _columns(captured, block, plan, bool(reads))
