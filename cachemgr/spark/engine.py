@@ -44,7 +44,7 @@ from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import is_view, named_in, readable, refuse_reach
 from cachemgr.sparks import minor_of
 from cachemgr.statements.columns import STEPS
-from cachemgr.statements.engine import Definition, JoinVerdict
+from cachemgr.statements.engine import BlockDefinition, Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Moved
 from matcher.catalyst.reader import definition_block
@@ -103,7 +103,7 @@ class SparkEngine:
             lambda cache: self._same_settings(name, settings, cache),
         )
         catalog, schema = self.current()
-        return Definition(
+        return BlockDefinition(
             analysis.plan,
             analysis.columns,
             settings,

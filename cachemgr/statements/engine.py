@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from cachemgr.base_state import BaseState, TableAt, Unreadable
 from cachemgr.ddl.statements import SelectText
@@ -24,8 +24,8 @@ from matcher.model.message import Kind
 
 
 @dataclass(frozen=True)
-class Definition:
-    """A cache's SELECT, analysed.
+class BlockDefinition:
+    """A cache's SELECT, analysed, that is one block: it joins, filters and groups.
 
     Args:
         plan: What the cache stores.
@@ -47,6 +47,11 @@ class Definition:
     reads: tuple[str, ...] = ()
     spark: str = BEFORE
     why_not_ordered: str = ""
+
+
+# What a SELECT may be, analysed. A further kind is a further member: whoever asks for the plan of
+# a block is told by mypy then, and `tests/test_who_asks_for_plans.py` lists those who ask for one.
+Definition: TypeAlias = BlockDefinition
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Analysis:
         columns: The visible columns.
         tables: The base tables.
         reads: Ids of the caches that it names, which are expanded.
-        why_not_ordered: See `Definition`.
+        why_not_ordered: See `BlockDefinition`.
     """
 
     plan: CachePlan
