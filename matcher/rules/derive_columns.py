@@ -26,7 +26,7 @@ from matcher.rules.attempt import Filters, Refused, ViewAttempt, is_spellable, s
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
-from matcher.rules.invert_columns import invert_column
+from matcher.rules.invert_columns import invert_column, invertible
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import check_found, filter_found
 
@@ -123,11 +123,13 @@ def _derive_filter(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
         if found is not None:
             return found
     noted = len(attempt.notes.missing)
-    found = derive(attempt, predicate, "filter")
+    found = derive(attempt, predicate, "filter", may_invert=False)
     if found is None:
+        # by the stored column itself where that can be: files are passed over by it
         found = filter_by_image(attempt, predicate) or filter_by_null_test(attempt, predicate)
-        if found is not None:
+        if found is not None or any(invertible(attempt)):
             del attempt.notes.missing[noted:]
+            found = found or derive(attempt, predicate, "filter")
     return found
 
 
@@ -156,9 +158,22 @@ def _derive_equality(attempt: ViewAttempt, predicate: Expr, pair: tuple[Col, Col
 
 
 def derive(
-    attempt: ViewAttempt, expr: Expr, purpose: str, *, constants: bool = False
+    attempt: ViewAttempt,
+    expr: Expr,
+    purpose: str,
+    *,
+    constants: bool = False,
+    may_invert: bool = True,
 ) -> Expr | None:
-    """`expr` over the view's columns, or None after noting what lacks in `notes.missing`."""
+    """`expr` over the view's columns, or None after noting what lacks in `notes.missing`.
+
+    Args:
+        attempt: The query and the view.
+        expr: What is asked for.
+        purpose: What it is for.
+        constants: Whether a pinned column may be its value.
+        may_invert: Whether a column may come back from an expression that is stored.
+    """
     spend()
     canonical = attempt.context.canonical(expr)
     column = attempt.available.get(canonical)
@@ -178,11 +193,11 @@ def derive(
             or derive_null_test(attempt, canonical)
         )
         if found is None and is_renderable(expr.op, len(expr.args)):
-            return _from_parts(attempt, expr, purpose, constants)
+            return _from_parts(attempt, expr, purpose, constants, may_invert)
     elif isinstance(expr, Col):
         found = (
             _same_in_group(attempt, expr)
-            or invert_column(attempt, expr)
+            or (invert_column(attempt, expr) if may_invert else None)
             or fetch(attempt, expr, attempt.context.members(expr))
         )
     if found is None:
@@ -190,10 +205,14 @@ def derive(
     return found
 
 
-def _from_parts(attempt: ViewAttempt, call: Call, purpose: str, constants: bool) -> Expr | None:
+def _from_parts(
+    attempt: ViewAttempt, call: Call, purpose: str, constants: bool, may_invert: bool
+) -> Expr | None:
     """A call of what its arguments are derived to."""
     noted = len(attempt.notes.missing)
-    parts = [derive(attempt, a, purpose, constants=constants) for a in call.args]
+    parts = [
+        derive(attempt, a, purpose, constants=constants, may_invert=may_invert) for a in call.args
+    ]
     if any(map(attempt.is_blurred_key, parts)) and call.op not in BLIND_TO_ZERO_SIGN:
         attempt.notes.missing.append((call, purpose))
         return None

@@ -14,6 +14,7 @@ value, and without ANSI wraps around to its least.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit, columns
@@ -42,14 +43,26 @@ def invert_column(attempt: ViewAttempt, column: Col) -> Expr | None:
     PREDICATE_COLUMN_MISSING: cache c lacks item (needed for filter)
     """
     wanted = attempt.context.canonical(column)
-    for expr, found in attempt.available.items():
-        if not isinstance(expr, Call) or found.expr.type != expr.type:
+    for expr in invertible(attempt):
+        found = attempt.available[expr]
+        if found.expr.type != expr.type:
             continue
         back = _taken_back(expr, wanted, stored(found, expr))
         if back is not None and back.type == column.type:
             attempt.notes.used.add(found.name)
             return back
     return None
+
+
+def invertible(attempt: ViewAttempt) -> Iterator[Expr]:
+    """The stored expressions that a column may come back from.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+    """
+    for expr in attempt.available:
+        if isinstance(expr, Call) and expr.op in ("cast", "add", "sub"):
+            yield expr
 
 
 def comes_back(expr: Expr, column: Expr) -> bool:

@@ -222,7 +222,8 @@ def compare_blocks(sides: Sides) -> list[str]:
             found.append(f"{text.label}: {'; '.join(best)}")
     if sides.roots and all(r.block is None for r in sides.roots):
         why = [f"{r.code.value}: {r.detail}" for t in sides.text for r in t.reasons]
-        if any(s.path == () for s in sides.spark[0]):
+        # what only caches of some rows or groups are asked for leaves the rest as it is
+        if any(s.path == () and not s.is_tail for s in sides.spark[0]):
             found.append(f"only Catalyst takes the whole query; the text says {why}")
     return found
 

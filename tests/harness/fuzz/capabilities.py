@@ -25,7 +25,7 @@ _ITEMS: Final = {
         semi anti inner_from_outer cross non_equi role_playing""",
     "whole": """cte from_subquery in_subquery exists scalar_subquery union_all union intersect
         except window view nested_cache plain_cache constraint declared_join top_k order_by limit
-        offset distinct having struct_field""",
+        offset distinct having struct_field computed_output having_cache""",
 }  # fmt: skip
 TAGS: Final = tuple(f"{group}.{item}" for group, text in _ITEMS.items() for item in text.split())
 _KNOWN: Final = frozenset(TAGS)

@@ -9,6 +9,7 @@ from random import Random
 from cachemgr.errors import CacheManagerError
 from cachemgr.text.offline import Answer, Workspace, answer, prepare
 from matcher.model.errors import MatcherError
+from tests.harness.fuzz.as_written import as_written
 from tests.harness.fuzz.caches import Cache, cache, sibling
 from tests.harness.fuzz.capabilities import tags
 from tests.harness.fuzz.spec import Spec
@@ -82,6 +83,7 @@ def prepare_cache(
     """A random cache whose definition the matcher takes; one like `near` if that is given."""
     for _ in range(tries):
         made = cache(rng, world, name) if near is None else sibling(rng, near, name)
+        made = as_written(made)
         try:
             workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
         except (CacheManagerError, MatcherError):

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from random import Random
 
+from tests.harness.fuzz.as_written import having_of_queries
 from tests.harness.fuzz.caches import Cache, link_join
 from tests.harness.fuzz.capabilities import tags
 from tests.harness.fuzz.measures import bucket, key, measure, near_measure, shown
@@ -29,7 +30,9 @@ _DIRECTIONS = ("ASC", "DESC", "ASC NULLS LAST", "DESC NULLS FIRST")
 
 def query(rng: Random, world: World, cache: Cache) -> Spec:
     """One query near `cache`."""
-    spec = replace(cache.spec, order=(), limit=None, tags=_carried(cache), style=cache.spec.style)
+    spec = replace(
+        cache.spec, order=(), limit=None, having=(), tags=_carried(cache), style=cache.spec.style
+    )
     usable = list(cache.keys)
     spec = replace(spec, where=_where(rng, world, cache, usable))
     if cache.spec.limit is not None and rng.random() < 0.85:
@@ -123,6 +126,8 @@ def _over_rows(rng: Random, cache: Cache, spec: Spec) -> Spec:
 
 def _over_groups(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     keys = _keys(rng, world, cache)
+    if cache.spec.having and rng.random() < 0.8:  # of coarser groups it says nothing
+        keys = list(cache.spec.keys or ())
     plain = [c for c in cache.keys if c.ref in {k.text for k in cache.spec.keys or ()}]
     pieces = [
         near_measure(rng, list(cache.measures), plain)
@@ -206,6 +211,8 @@ def _grouped(rng: Random, spec: Spec, keys: list[Piece], pieces: list[Piece], ca
             if "COUNT" not in text and sets is None:
                 names.append("predicate.having_as_filter")
             having.append(Piece(text, tags(*names)))
+    if cache.spec.having:
+        having = having_of_queries(rng, cache, having)
     return replace(
         spec, keys=tuple(keys), items=tuple(items), sets=sets, sets_style=style,
         having=tuple(having), tags=found,
