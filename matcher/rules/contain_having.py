@@ -86,6 +86,8 @@ def contain_having(attempt: ViewAttempt) -> ViewAttempt:
                 cache=CacheName(attempt.view.name),
             )
         )
+    # those of HAVING, and those by which a query's groups may be known to be the cache's
+    attempt.notes.by_constants = True
     canonical = attempt.context.canonical
     asked = [_of_group(canonical(part)) for part in attempt.query.having]
     known = PredicateContext(asked)

@@ -55,3 +55,12 @@ def test_not_where_the_cache_has_constants() -> None:
     query = "SELECT item, SUM(qty) AS q FROM sales WHERE store > {} GROUP BY item"
     cache = CACHE.replace("FROM sales", "FROM sales WHERE store > 0")
     assert not by_shape(query.format(1), query.format(2), cache)
+
+
+def test_not_where_the_cache_has_a_having() -> None:
+    query = (
+        "SELECT item, SUM(qty) AS q FROM sales WHERE store = {} GROUP BY item HAVING COUNT(*) > 1"
+    )
+    cache = f"{CACHE} HAVING COUNT(*) > 1"
+    assert not by_shape(query.format(1), query.format(2), cache)
+    assert by_shape(query.format(1), query.format(2))  # a cache without one answers them alike
