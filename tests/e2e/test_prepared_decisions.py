@@ -153,6 +153,9 @@ def test_a_constant_of_another_type_is_another_shape(warm) -> None:
         "date_from_unix_date(cid)",
     ):
         assert not is_answered(warm, text.format(other)), other
+    text = f"SELECT {{}} AS one, region, SUM(amt) {FROM} WHERE region <> 'x' GROUP BY region"
+    learned(warm, text, "1")
+    assert not is_answered(warm, text.format("1L"))
 
 
 def test_what_a_decision_depends_on(warm) -> None:
