@@ -15,18 +15,24 @@ from matcher.model.hash_consing import Sharing
 from matcher.model.ir import (
     CachePlan,
     GroupingSet,
+    Groups,
     Measure,
     OuterJoin,
+    Output,
     RecordPreservingJoin,
     Relation,
     Side,
     SortKey,
     StoredColumn,
+    reads_groups,
 )
 
 PLAN_VERSION = "2"
 # Of plans with partial rows alone: a program that does not know of these must not read them.
 PARTIALS_VERSION = "3"
+# Of plans with groups among their relations: likewise.
+GROUPS_VERSION = "4"
+_VERSIONS = (PLAN_VERSION, PARTIALS_VERSION, GROUPS_VERSION)
 
 
 def encode_expr(expr: Expr) -> list[Any]:
@@ -106,9 +112,9 @@ def decode_value(value: Any) -> Scalar:
 def encode_plan(plan: CachePlan) -> dict[str, Any]:
     """A cache plan as JSON data; sizes, facts and joins included."""
     return {
-        "version": PARTIALS_VERSION if plan.partials else PLAN_VERSION,
+        "version": _version(plan),
         "name": plan.name,
-        "relations": [[r.key, r.name] for r in plan.relations],
+        "relations": [[r.key, r.name] for r in plan.tables],
         "predicates": [encode_expr(p) for p in plan.predicates],
         "keys": None if plan.keys is None else [_encode_column(c) for c in plan.keys],
         "measures": [[m.name, encode_expr(m.agg), int(m.hidden)] for m in plan.measures],
@@ -132,6 +138,8 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         ],
         "limit": plan.limit,
         **({"partials": sorted(plan.partials)} if plan.partials else {}),
+        # `relations` are always base tables, for whoever asks of a stored plan what it reads
+        **({"over": [_encode_relation(r) for r in plan.relations]} if reads_groups(plan) else {}),
     }
 
 
@@ -145,13 +153,13 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
     Raises:
         ValueError: The data is of another version.
     """
-    if data.get("version") not in (PLAN_VERSION, PARTIALS_VERSION):
+    if data.get("version") not in _VERSIONS:
         raise ValueError(
             f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
         )
     return CachePlan(
         name=data["name"],
-        relations=tuple(Relation(key, name) for key, name in data["relations"]),
+        relations=tuple(_decode_relation(*r) for r in data.get("over", data["relations"])),
         predicates=tuple(decode_expr(p, share) for p in data["predicates"]),
         keys=None if data["keys"] is None else _decode_columns(data["keys"], share),
         measures=tuple(
@@ -175,6 +183,45 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
         ),
         limit=data["limit"],
         partials=frozenset(data.get("partials", ())),
+    )
+
+
+def _version(plan: CachePlan) -> str:
+    if reads_groups(plan):
+        return GROUPS_VERSION
+    return PARTIALS_VERSION if plan.partials else PLAN_VERSION
+
+
+def _encode_relation(relation: Relation) -> list[Any]:
+    found: list[Any] = [relation.key, relation.name]
+    groups = relation.groups
+    if groups is not None:
+        found.append(
+            {
+                "relations": [_encode_relation(r) for r in groups.relations],
+                "predicates": _encode_all(groups.predicates),
+                "keys": [[o.name, encode_expr(o.expr)] for o in groups.keys],
+                "aggregates": [[o.name, encode_expr(o.expr)] for o in groups.aggregates],
+                "outer": [_encode_join(j) for j in groups.outer],
+            }
+        )
+    return found
+
+
+def _decode_relation(key: str, name: str, groups: dict[str, Any] | None = None) -> Relation:
+    """`groups` is there for groups alone."""
+    if groups is None:
+        return Relation(key, name)
+    return Relation(
+        key,
+        name,
+        Groups(
+            tuple(_decode_relation(*parts) for parts in groups["relations"]),
+            tuple(map(decode_expr, groups["predicates"])),
+            tuple(Output(n, decode_expr(e)) for n, e in groups["keys"]),
+            tuple(Output(n, decode_expr(e)) for n, e in groups["aggregates"]),
+            tuple(_decode_join(*parts) for parts in groups["outer"]),
+        ),
     )
 
 

@@ -17,9 +17,10 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
-from matcher.model.ir import Block, CachePlan, OuterJoin, Relation
+from matcher.model.ir import Block, CachePlan, OuterJoin, Relation, reads_groups
 from matcher.model.message import Arg, Sql, Word
 from matcher.model.reasons import ReasonCode
+from matcher.normalize.groups_of_caches import over_groups
 from matcher.normalize.outer_joins import moved_join
 from matcher.normalize.simplify import simplified
 
@@ -116,8 +117,24 @@ def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
     Raises:
         NotSupported: It amounts to no block over the base tables.
     """
-    if not any(r.key in caches for r in block.relations):
+    if not any(table.key in caches for table in block.tables):
         return block
+    try:
+        return _of_base_rows(block, caches)
+    except NotSupported:
+        if len(block.relations) == 1 and not block.is_aggregate:
+            raise  # no more than a filter on its groups
+        try:
+            return over_groups(block, caches)
+        except NotSupported:
+            pass
+        raise
+
+
+def _of_base_rows(block: Block, caches: Mapping[str, CachePlan]) -> Block:
+    """The block over the base rows, aggregations of aggregations put together."""
+    if reads_groups(block):
+        raise _refused("a cache below groups")
     put = _PutIn.over(block, caches)
     outer_tables = {rel for join in block.outer for rel in join.right}
     if outer_tables & put.plans.keys():

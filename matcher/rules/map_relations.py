@@ -104,7 +104,8 @@ def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
     absent = tuple(
         sorted(absent, key=lambda rel: outer_tables.index(rel) + 1 if rel in outer_tables else 0)
     )
-    if attempt.may_join_tables and shared:
+    groups = any(query.relation(rel).groups is not None for rel in absent)
+    if attempt.may_join_tables and shared and not groups:
         return replace(attempt, extra=absent, steps=(*attempt.steps, "join_tables"))
     names = sorted(_table_name(attempt, rel) for rel in absent)
     raise Refused(
@@ -244,7 +245,7 @@ def _why_not_preserving(
     lapsed = why_lapsed(view, (extra,), finding_each=True)
     if lapsed is not None:
         return lapsed
-    loose = [j for j in view.plan.joins if j.validated and j.right == view.relation(extra).key]
+    loose = [j for j in view.joins if j.validated and j.right == view.relation(extra).key]
     if loose:
         return (
             Message(

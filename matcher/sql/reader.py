@@ -279,20 +279,20 @@ class _Builder:
     def _select(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str
     ) -> Built:
-        scope = Scope(self.text, outer=outer)
-        clause = FromClause(self, ctes, scope)
-        clause.read(node)
+        scope, clause, reader, block = self._clauses(node, ctes, outer, grouped=False)
+        whole = None
+        if not reader.reasons and clause.alone is not None:
+            whole = reader.over_groups(block, clause.alone)
+        if whole is None and clause.groups:
+            again = self._clauses(node, ctes, outer, grouped=True)
+            if not again[1].reasons and not again[2].reasons:
+                scope, clause, reader, block = again
         children = list(clause.blocks)
-        reader = SelectReader(node, scope, self.settings)
-        block = reader.read(clause)
         for inner in _subqueries(node):
             blocks = self.query(inner, ctes, scope, "subquery in an expression").blocks
             # of one that is joined there is nothing more to say, but that it may be served alone
             children += [b for b in blocks if b.block is not None or id(inner) not in reader.joined]
         own = reader.reasons
-        whole = None
-        if not own and clause.alone is not None:
-            whole = reader.over_groups(block, clause.alone)
         if own:
             split = split_select(node)
             below = self._below(split, scope, clause) if split is not None else None
@@ -308,12 +308,23 @@ class _Builder:
         elif not reasons or block.group_keys is not None:
             built.why = why_not_plain(block)
             built.groups = None if reasons else block
+            built.written = None if reasons else reader.written
         reasons += _nameless([item.name for item in reader.items], label)
         found = None if reasons else block
         merged = whole is not None
         text = TextBlock(label, found, tuple(reasons), tuple(children), node, merged=merged)
         built.blocks = (text,)
         return built
+
+    def _clauses(
+        self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, *, grouped: bool
+    ) -> tuple[Scope, FromClause, SelectReader, Block]:
+        """The clauses of a SELECT; with `grouped` what aggregates in FROM are its relations."""
+        scope = Scope(self.text, outer=outer)
+        clause = FromClause(self, ctes, scope, grouped=grouped)
+        clause.read(node)
+        reader = SelectReader(node, scope, self.settings)
+        return scope, clause, reader, reader.read(clause)
 
     def _below(self, split: Split, scope: Scope, clause: FromClause) -> Block | None:
         """The block below a SELECT's window functions, None if there is none."""
@@ -367,7 +378,8 @@ def _with_names(built: Built, names: list[str], label: str) -> Built:
         )
     outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))
     groups = None if built.groups is None else replace(built.groups, outputs=outputs)
-    return Built(outputs, built.plain, built.why, built.reasons, built.blocks, groups)
+    why, reasons, blocks = built.why, built.reasons, built.blocks
+    return Built(outputs, built.plain, why, reasons, blocks, groups, built.written)
 
 
 def _subqueries(node: exp.Select) -> Iterator[exp.Expr]:

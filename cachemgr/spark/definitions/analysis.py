@@ -127,7 +127,7 @@ def analyse_definition(
     try:
         block = definition_block(captured.document, nested=bool(expanded.reads))
         plan = plan_definition(name, block)
-        render_stored(plan, [quote(relation.name) for relation in plan.relations])
+        render_stored(plan, [quote(relation.name) for relation in plan.tables])
     except NotRenderable as error:
         raise DefinitionError(
             ErrorCode.EXPRESSION_NOT_SUPPORTED,
