@@ -164,7 +164,7 @@ def appended_to(
     (table,) = {t for t in seen[place] if isinstance(t, TableAt)}
     since = cache.snapshot[place].version
     assert since is not None
-    others = {relation.key: seen[relation.key] for relation in block.relations}
+    others = {table.key: seen[table.key] for table in block.tables}
     found = Appended(table, since, changes, others=_at_one_version(others, place))
     if limits is None:
         return Reason(
@@ -251,7 +251,7 @@ def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:
     """Whether the tables that the appended rows are joined to are most of what the query would read
     anyway: a dimension grew, and not the fact."""
     sizes = dict(cache.plan.base_bytes)
-    read = {relation.key for relation in block.relations}
+    read = {table.key for table in block.tables}
     others = sum(sizes.get(other, 0) for other in read - {place})
     return others > _LITTLE and 2 * others > sum(sizes.get(other, 0) for other in read)
 
