@@ -50,8 +50,8 @@ class Groups:
     on `keys`; one row in all where there are none.
 
     Expressions name `relations` by number, as in a block. `keys` and `aggregates` are its columns,
-    each named by what it is; of the aggregates those that are asked for. What is a condition on keys
-    or aggregates alone is one of the block around it. See `matcher.normalize.grouped_relations`.
+    each named by what it is; of the aggregates those that are asked for. A condition on keys or
+    aggregates alone is one of the block around it. See `matcher.normalize.grouped_relations`.
     """
 
     relations: tuple[Relation, ...]

@@ -30,7 +30,17 @@ from typing import Any, Final
 from matcher.model.budget import tick
 from matcher.model.codec import encode_expr
 from matcher.model.errors import NotSupported
-from matcher.model.expr import Agg, Col, Expr, Lit, aggregates, columns, conjuncts, is_constant, transform
+from matcher.model.expr import (
+    Agg,
+    Col,
+    Expr,
+    Lit,
+    aggregates,
+    columns,
+    conjuncts,
+    is_constant,
+    transform,
+)
 from matcher.model.ir import (
     Block,
     Groups,
@@ -113,7 +123,9 @@ def as_relation(block: Block, number: int) -> AsRelation:
         (_Form.of(core, order) for order in _orders(core.relations)), key=lambda form: form.told
     )
     named = _Named(form, number)
-    columns_of = {key: named.column(new) for key, new in zip(keys, core.group_keys or (), strict=True)}
+    columns_of = {
+        key: named.column(new) for key, new in zip(keys, core.group_keys or (), strict=True)
+    }
     columns_of |= {agg: named.column(o.expr) for agg, o in zip(found, core.outputs, strict=True)}
 
     def over(expr: Expr) -> Expr:
@@ -163,7 +175,13 @@ def check_groups(block: Block) -> Block:
     if unstable:
         sums = [a for expr in block.shown() for a in aggregates(expr)]
         conditions = [p for join in block.outer for p in join.conditions()]
-        for expr in (*block.predicates, *(block.group_keys or ()), *sums, *block.having, *conditions):
+        for expr in (
+            *block.predicates,
+            *(block.group_keys or ()),
+            *sums,
+            *block.having,
+            *conditions,
+        ):
             for column in columns(expr):
                 if column in unstable:
                     raise _unsupported(
@@ -247,9 +265,7 @@ def _covered(expr: Expr, keys: frozenset[Expr]) -> bool:
 
 def _said_of_keys(part: Expr, keys: tuple[Expr, ...], context: PredicateContext) -> Expr:
     """A condition with group keys in the place of columns that are equal to them."""
-    equal = {
-        member: key for key in keys if isinstance(key, Col) for member in context.members(key)
-    }
+    equal = {member: key for key in keys if isinstance(key, Col) for member in context.members(key)}
     return transform(part, lambda e: equal.get(e) if isinstance(e, Col) else None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from matcher.model.expr import Col, Expr
-from matcher.model.ir import Groups, Relation
+from matcher.model.ir import Relation
 from matcher.render.from_clause import stored_from
 
 ColumnSql = Callable[[Col], str]

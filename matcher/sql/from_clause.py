@@ -83,8 +83,8 @@ class Queries(Protocol):
 class FromClause:
     """The relations and join conditions of one SELECT, gathered from left to right.
 
-    `blocks` are the SELECTs of the subqueries, CTEs and views referred to. With `grouped` those that
-    aggregate are relations among the others; else they are refused, and `groups` has them.
+    `blocks` are the SELECTs of the subqueries, CTEs and views referred to. With `grouped` those
+    that aggregate are relations among the others; else they are refused, and `groups` has them.
     """
 
     queries: Queries

@@ -200,8 +200,9 @@ def _not_renderable(rewrite: Rewrite) -> Reason | None:
 def compare_blocks(sides: Sides) -> list[str]:
     """Blocks of one door that the other does not have.
 
-    A subquery that was merged into the query around it is no block of its own in Catalyst. One whose
-    groups are a relation of the query around it has conditions in Catalyst that Spark pushed into it.
+    A subquery that was merged into the query around it is no block of its own in Catalyst. One
+    whose groups are a relation of the query around it has conditions in Catalyst that Spark pushed
+    into it.
     The text door takes or refuses a SELECT as a whole; Catalyst shows what stands below the
     operator at fault, and what stands below a block that it could build, for the walk alone.
     """

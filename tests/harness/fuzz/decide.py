@@ -82,12 +82,19 @@ def prepare_cache(
     """A random cache whose definition the matcher takes; one like `near` if that is given."""
     for _ in range(tries):
         made = cache(rng, world, name) if near is None else sibling(rng, near, name)
-        try:
-            workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
-        except (CacheManagerError, MatcherError):
-            continue
-        return Prepared(made, workspace, workspace.stored[name])
+        found = prepared(world, made)
+        if found is not None:
+            return found
     return None
+
+
+def prepared(world: World, made: Cache) -> Prepared | None:
+    """A cache, if the matcher takes its definition."""
+    try:
+        workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
+    except (CacheManagerError, MatcherError):
+        return None
+    return Prepared(made, workspace, workspace.stored[made.name])
 
 
 def decide(pair: Prepared, spec: Spec) -> Accepted | Refusal | Invalid:
