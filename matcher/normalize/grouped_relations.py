@@ -206,7 +206,6 @@ def _refuse(block: Block) -> None:
     for clause, present in (
         ("GROUPING SETS", block.grouping_sets is not None),
         ("LIMIT", block.limit is not None or block.offset is not None),
-        ("ORDER BY", bool(block.order_by)),
     ):
         if present:
             raise _unsupported("an aggregation below with {clause}", clause=Word(clause))

@@ -40,6 +40,7 @@ __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 HINT = "NO_RELATIONAL_CACHE"
 USE_HINT = "RELATIONAL_CACHE"
 STEPS_HINT = "RELATIONAL_CACHE_STEPS"
+_MOST_AGAIN = 2
 
 
 @dataclass(eq=False, slots=True)
@@ -173,6 +174,8 @@ class _Builder:
     document: Document
     current: str
     views: tuple[str, ...] = ()
+    # how many SELECTs around are read once more: each of them reads again what stands in its IN
+    _again: int = 0
     _inlined: dict[int, Built] = field(default_factory=dict)
     _read: dict[tuple[int, int, int], tuple[Built, object]] = field(default_factory=dict)
 
@@ -283,9 +286,11 @@ class _Builder:
         whole = None
         if not reader.reasons and clause.alone is not None:
             whole = reader.over_groups(block, clause.alone)
-        if whole is None and clause.groups:
+        if whole is None and clause.groups and self._again < _MOST_AGAIN:
+            self._again += 1
             again = self._clauses(node, ctes, outer, grouped=True)
-            if not again[1].reasons and not again[2].reasons:
+            self._again -= 1
+            if not (again[1].reasons or again[2].reasons or _shows_order(clause, again[3])):
                 scope, clause, reader, block = again
         children = list(clause.blocks)
         for inner in _subqueries(node):
@@ -350,6 +355,11 @@ class _Builder:
         outputs = tuple(Output(n or "", Col(UNKNOWN_REL, n or "", UNKNOWN)) for n in split.names)
         text = TextBlock(label, found, reasons, tuple(children), node, split)
         return Built(outputs, None, "has window functions or DISTINCT over groups", blocks=(text,))
+
+
+def _shows_order(clause: FromClause, block: Block) -> bool:
+    """True if the rows of the one subquery in FROM are shown in the order that it says."""
+    return clause.alone is not None and bool(clause.alone[1].order_by) and not block.is_aggregate
 
 
 def _nameless(names: Iterable[str | None], label: str) -> tuple[Reason, ...]:

@@ -216,8 +216,8 @@ def test_a_float_sum_may_be_shown_and_is_not_worked_with() -> None:
 def test_a_plan_over_groups_is_stored_and_read_again() -> None:
     stored = plan(
         "SELECT i.name, g.s FROM items i LEFT JOIN (SELECT x.item, SUM(x.n) AS s FROM (SELECT "
-        "item, store, COUNT(*) AS n FROM sales s LEFT JOIN stores USING (store) GROUP BY item, store) x "
-        "GROUP BY x.item) g ON i.item = g.item AND g.s > 3"
+        "item, store, COUNT(*) AS n FROM sales s LEFT JOIN stores USING (store) "
+        "GROUP BY item, store) x GROUP BY x.item) g ON i.item = g.item AND g.s > 3"
     )
     data = encode_plan(stored)
     again = decode_plan(data)
@@ -257,7 +257,8 @@ def chain(length: int, *, doubled: bool) -> str:
         other = f" JOIN c{i - 1} b ON a.item = b.item AND a.store = b.store" if doubled else ""
         ctes.append(
             f"c{i} AS (\n  SELECT\n    a.item,\n    a.store,\n    SUM(a.s) + {i} AS s,\n"
-            f"    COUNT(*) AS n\n  FROM c{i - 1} a{other}\n  WHERE a.s > {i}\n  GROUP BY a.item, a.store)"
+            f"    COUNT(*) AS n\n  FROM c{i - 1} a{other}\n  WHERE a.s > {i}\n"
+            "  GROUP BY a.item, a.store)"
         )
     last = length - 1
     return f"WITH {', '.join(ctes)} SELECT item, COUNT(*) AS n FROM c{last} GROUP BY item"
@@ -281,6 +282,35 @@ def test_ctes_that_read_each_other_twice_are_refused_in_time() -> None:
     (found, *_) = parse_query(chain(40, doubled=True), TABLES).roots
     assert found.block is None
     assert process_time() - began < 5
+
+
+def test_groups_in_groups_in_subqueries_are_read_in_time() -> None:
+    text = "SELECT item, SUM(qty) AS s FROM sales GROUP BY item"
+    for _ in range(12):
+        text = (
+            "SELECT a.item, SUM(a.qty) AS s FROM sales a JOIN (SELECT item, SUM(qty) AS s FROM "
+            "sales GROUP BY item) b ON a.item = b.item WHERE a.item IN (SELECT x.item FROM "
+            f"({text}) x) GROUP BY a.item"
+        )
+    began = process_time()
+    parse_query(text, TABLES)
+    assert process_time() - began < 5
+
+
+def test_a_semi_join_by_keys_alone_is_one_with_the_rows() -> None:
+    keys = "SELECT item, COUNT(*) AS n FROM sales WHERE qty > 2 GROUP BY item"
+    for word, negated in (("SEMI", ""), ("ANTI", "NOT ")):
+        joined = block(f"SELECT i.name FROM items i LEFT {word} JOIN ({keys}) g ON i.item = g.item")
+        tested = block(
+            f"SELECT i.name FROM items i WHERE {negated}EXISTS (SELECT 1 FROM sales s WHERE "
+            "s.qty > 2 AND s.item = i.item)"
+        )
+        assert [r.key for r in joined.relations] == [r.key for r in tested.relations]
+        assert set(joined.outer[0].on) == set(tested.outer[0].on)
+    counted = block(
+        f"SELECT i.name FROM items i LEFT SEMI JOIN ({keys}) g ON i.item = g.item AND g.n > 1"
+    )
+    assert counted.relations[1].groups is not None
 
 
 def test_constants_of_groups_are_no_constants_of_a_shape() -> None:

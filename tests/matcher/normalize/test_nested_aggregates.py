@@ -139,7 +139,7 @@ def test_filters_and_projections_keep_the_groups() -> None:
         above(named(21, "s", agg("Sum", S)),
               child=joined("FULL OUTER", BELOW, OTHER, eq(REGION, DIM))),
         above(named(21, "r", agg("Count", DIM)), keys=(DIM,),
-              child=joined("LEFT SEMI", OTHER, BELOW, eq(REGION, DIM))),
+              child=joined("LEFT SEMI", OTHER, BELOW, eq(S, DIM))),
         above(named(21, "s", agg("Sum", S)), child=joined("INNER", BELOW, BELOW)),
         joined("INNER", BELOW, OTHER, eq(REGION, DIM)),
         above(named(21, "s", agg("Sum", S)), keys=(),
