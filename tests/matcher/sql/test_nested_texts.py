@@ -83,7 +83,8 @@ OVER_GROUPS = [
     "SELECT a.region, SUM(a.s) AS s FROM {} a JOIN {} b ON a.day = b.day GROUP BY a.region",
     "SELECT city, SUM(n) AS n FROM cust JOIN {} ON cust = cid AND s > 3 GROUP BY city",
     "SELECT city, s FROM {} JOIN cust ON cust = cid",
-    "SELECT city, n FROM cust JOIN (SELECT cust, COUNT(*) AS n FROM {} GROUP BY cust) ON cust = cid",
+    "SELECT city, n FROM cust JOIN (SELECT cust, COUNT(*) AS n FROM {} GROUP BY cust) "
+    "ON cust = cid",
     "SELECT f.id, x.n FROM (SELECT id, region FROM sales WHERE id > 3) f JOIN (SELECT region, "
     "COUNT(*) AS n FROM {} GROUP BY region) x ON x.region = f.region",
 ]
