@@ -58,7 +58,9 @@ from matcher.normalize.outer_join_keys import OuterJoinKey, either_side, outer_j
 from matcher.normalize.relation_numbers import relabel
 from matcher.normalize.simplify import simplified
 from matcher.predicates.context import PredicateContext, column_equality
+from matcher.predicates.domains import universe
 from matcher.predicates.implication import implies
+from matcher.predicates.negative_zeros import compares_minus_zero
 from matcher.predicates.raising import may_raise
 from matcher.render.select import readable
 
@@ -218,6 +220,12 @@ def _refuse(block: Block) -> None:
                 key=ColumnName(readable(key)),
                 type=Word(key.type),
             )
+    for condition in (*block.predicates, *(p for join in block.outer for p in join.conditions())):
+        if compares_minus_zero(condition):
+            raise _unsupported(
+                "an aggregation below where {condition}, which compares with -0.0",
+                condition=Sql(readable(condition)),
+            )
     if len(base_tables(block.relations)) > _MOST_TABLES:
         raise NotSupported(
             ReasonCode.QUERY_TOO_LARGE,
@@ -305,7 +313,7 @@ class _Form:
                 sorted(_said(member) for member in members)
                 for members in context.classes().values()
             ),
-            sorted(set(map(_said, _needed(predicates, context)))),
+            _facts(predicates, context),
             sorted(set(map(_said, keys))),
             sorted(map(_said_join, outer)),
         ]
@@ -315,9 +323,9 @@ class _Form:
         return relabel(expr, self.rels, self.memo)
 
 
-def _needed(predicates: tuple[Expr, ...], context: PredicateContext) -> list[Expr]:
-    """The conditions in one spelling, without the equalities of columns, and without those that
-    follow from the others."""
+def _facts(predicates: tuple[Expr, ...], context: PredicateContext) -> list[str]:
+    """What the conditions say besides that columns are equal: the values that operands may have,
+    and what is left as it is. Of those that follow from others nothing is told."""
     equal = [p for p in predicates if column_equality(p) is not None]
     rest = sorted(
         {context.canonical(p) for p in predicates if column_equality(p) is None}, key=_said
@@ -327,7 +335,13 @@ def _needed(predicates: tuple[Expr, ...], context: PredicateContext) -> list[Exp
         others = [p for p in left if p is not part]
         if implies(PredicateContext((*equal, *others)), part):
             left = others
-    return left
+    said = PredicateContext((*equal, *left))
+    found = {
+        f"{_said(operand)} in {allowed!r}"
+        for operand, allowed in said.domains.items()
+        if allowed != universe(operand.type)
+    }
+    return sorted(found.union(map(_said, said.residuals)))
 
 
 def _said_join(join: OuterJoinKey) -> str:

@@ -325,3 +325,18 @@ def test_constants_of_groups_are_no_constants_of_a_shape() -> None:
     for _ in range(3):
         assert registry.decide(block(text.format(2)), MatchOptions()).rewrite is not None
         assert registry.decide(block(text.format(3)), MatchOptions()).rewrite is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("qty > 2 AND qty < 9", "qty BETWEEN 3 AND 8"),
+        ("qty IN (1, 2)", "qty = 1 OR qty = 2"),
+        ("store <=> 7", "store = 7 AND store IS NOT NULL"),
+        ("year(day) = 2024", "day >= DATE'2024-01-01' AND day <= DATE'2024-12-31'"),
+        ("note LIKE 'ab%'", "startswith(note, 'ab')"),
+    ],
+)
+def test_conditions_that_say_the_same_make_the_same_groups(one: str, other: str) -> None:
+    text = "SELECT item FROM sales WHERE {} GROUP BY item"
+    assert groups(text.format(one)).key == groups(text.format(other)).key
