@@ -118,10 +118,10 @@ def generate(made: World, caches: int, queries: int) -> Iterator[Accepted | Refu
                 if isinstance(found, Accepted):
                     for other in rng.sample(others, min(len(others), _OFFERED)):
                         yield decide(other, spec)
-    yield from _over_groups(made, caches, queries)
+    yield from over_groups(made, caches, queries)
 
 
-def _over_groups(made: World, caches: int, queries: int) -> Iterator[Accepted | Refusal | Invalid]:
+def over_groups(made: World, caches: int, queries: int) -> Iterator[Accepted | Refusal | Invalid]:
     """The pairs of caches over groups; of a source of their own, or all others would be others."""
     rng = Random(f"groups {made.seed}")
     for number in range(max(1, caches // 3)):
