@@ -121,9 +121,7 @@ def as_relation(block: Block, number: int) -> AsRelation:
             outer=block.outer,
         )
     )
-    form = min(
-        (_Form.of(core, order) for order in _orders(core.relations)), key=lambda form: form.told
-    )
+    form = min((_Form.of(core, order) for order in _orders(core)), key=lambda form: form.told)
     named = _Named(form, number)
     columns_of = {
         key: named.column(new) for key, new in zip(keys, core.group_keys or (), strict=True)
@@ -276,15 +274,41 @@ def _said_of_keys(part: Expr, keys: tuple[Expr, ...], context: PredicateContext)
     return transform(part, lambda e: equal.get(e) if isinstance(e, Col) else None)
 
 
-def _orders(relations: tuple[Relation, ...]) -> Iterator[tuple[int, ...]]:
-    """The orders in which the relations may be numbered: by their keys, those of one key in each
-    way."""
-    places: dict[str, list[int]] = {}
-    for place, relation in enumerate(relations):
-        places.setdefault(relation.key, []).append(place)
-    ways = [permutations(places[key]) for key in sorted(places)]
+def _orders(core: Block) -> Iterator[tuple[int, ...]]:
+    """The orders in which the relations may be numbered: by their keys, those of one key by what is
+    said of them; where nothing tells them apart, in each way."""
+    keys = [relation.key for relation in core.relations]
+    if len(set(keys)) == len(keys):
+        yield tuple(sorted(range(len(keys)), key=lambda place: keys[place]))
+        return
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, key in enumerate(keys):
+        told = _told_of(core, place) if keys.count(key) > 1 else ""
+        places.setdefault((key, told), []).append(place)
+    ways = [permutations(places[of]) for of in sorted(places)]
     for chosen in islice(product(*ways), _MOST_ORDERS):
         yield tuple(place for group in chosen for place in group)
+
+
+def _told_of(core: Block, place: int) -> str:
+    """What is said of one of several occurrences of a table, whatever numbers the others have."""
+
+    def named(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Col):
+            return None
+        name = f"{core.relations[expr.rel].key} {expr.name}"
+        return Col(int(expr.rel == place), name, expr.type)
+
+    spell = PredicateContext(()).canonical
+    conditions = [(p, "") for p in core.predicates] + [(k, "key ") for k in core.group_keys or ()]
+    for join in core.outer:
+        conditions += [(p, f"{join.kind} ") for p in join.conditions()]
+    found = (
+        f"{word}{_said(spell(transform(expr, named)))}"
+        for expr, word in conditions
+        if place in _rels(expr)
+    )
+    return " ".join(sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
