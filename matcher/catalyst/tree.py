@@ -110,10 +110,16 @@ class Tree:
 
     def _find(self, test: SubqueryTest, below: Env) -> None:
         first = len(self.relations), len(self.predicates), len(self.outer)
-        before = self.below
+        known, before = len(self.columns), self.below
         query = without_distinct(test.query)
         try:
             found = self.add(query)
+            if query is not test.query and len(self.outer) > first[2]:
+                # rows of outer joins are none of a SEMI join's; groups of them are a relation
+                del self.relations[first[0] :], self.predicates[first[1] :], self.outer[first[2] :]
+                del self.columns[known:]
+                query = test.query
+                found = self.add(query)
         except NotSupported as error:
             raise NotSupported(
                 ReasonCode(error.code),
