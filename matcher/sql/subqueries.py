@@ -95,6 +95,9 @@ def as_join(
             why=inner.reasons[0].fault,
             test=Word(test.word),
         )
+    if inner.outer and test.values is not None and test.select.args.get("group") is not None:
+        del relations[first:]
+        return _groups_as_join(test, clause, relations, settings)
     if inner.outer:
         raise _refused(test, "of tables that are outer joined")
     on = list(inner.predicates)
