@@ -206,7 +206,8 @@ class SelectReader:
         for column in self.scope.star(qualifier):
             if column.name.lower() not in dropped:
                 self.size.add(column.expr)
-                self.items.append(Item(column.name, column.expr))
+                # a column of a subquery that Spark has made up a name for
+                self.items.append(Item(column.name or None, column.expr))
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
         """An alias given earlier in the same select list, where no input column has the name."""
