@@ -171,7 +171,8 @@ def located(star: Star, text: str) -> list[LocatedBlock]:
             "FULL OUTER JOIN",
         ),
         (
-            "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY CUBE (shop, product))",
+            "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY CUBE (shop, "
+            "product))",
             "UNSUPPORTED_OPERATOR",
             "GROUPING SETS",
         ),
