@@ -79,7 +79,7 @@ def _schema() -> Schema:
 
 
 def _block(text: str) -> Block:
-    (found,) = parse_query(text, _schema()).walk()
+    (found,) = parse_query(text, _schema()).roots
     if found.block is None:
         raise ValueError("; ".join(reason.detail for reason in found.reasons))
     return found.block

@@ -14,8 +14,10 @@ ASKING = {
     "what it is, how it is stored, what is shown of it": {
         "matcher/model/codec.py",
         "matcher/model/ir.py",
+        "matcher/normalize/groups_of_caches.py",
         "matcher/normalize/kept_order.py",
         "matcher/normalize/nested_aggregates.py",
+        "matcher/normalize/shown_outputs.py",
         "matcher/normalize/stored_block.py",
         "matcher/normalize/stored_plan.py",
         "matcher/render/from_clause.py",

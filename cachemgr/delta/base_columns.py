@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from cachemgr.delta.widening import has_same_meaning, holds_all_of, sql_type
 from matcher.model.expr import Col, Expr, walk
-from matcher.model.ir import CachePlan
+from matcher.model.ir import CachePlan, Relation, base_tables
 
 # Properties of a column's metadata that change what its values mean, collations of nested ones too.
 _MEANT: Final = ("__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
@@ -29,11 +29,9 @@ def columns_read(plan: CachePlan) -> dict[str, frozenset[str]]:
     Args:
         plan: What it stores.
     """
-    found: dict[str, set[str]] = {relation.key: set() for relation in plan.relations}
-    for expr in expressions_of(plan):
-        for node in walk(expr):
-            if isinstance(node, Col):
-                found[plan.relations[node.rel].key].add(node.name.lower())
+    found: dict[str, set[str]] = {relation.key: set() for relation in plan.tables}
+    for _, relation, column in table_columns(plan):
+        found[relation.key].add(column.name.lower())
     return {place: frozenset(names) for place, names in found.items()}
 
 
@@ -44,12 +42,10 @@ def columns_in_order(plan: CachePlan) -> dict[str, list[str]]:
     Args:
         plan: What it stores.
     """
-    found: dict[str, dict[str, str]] = {relation.key: {} for relation in plan.relations}
+    found: dict[str, dict[str, str]] = {relation.key: {} for relation in plan.tables}
     shown = [column.expr for column in (*plan.columns, *(plan.keys or ()))]
-    for expr in (*shown, *expressions_of(plan)):
-        for node in walk(expr):
-            if isinstance(node, Col):
-                found[plan.relations[node.rel].key].setdefault(node.name.lower(), node.name)
+    for _, relation, column in (*_columns_of(plan.relations, shown), *table_columns(plan)):
+        found[relation.key].setdefault(column.name.lower(), column.name)
     return {place: list(names.values()) for place, names in found.items()}
 
 
@@ -61,19 +57,40 @@ def types_read(plan: CachePlan) -> dict[tuple[str, str], str]:
         plan: What it stores.
     """
     return {
-        (plan.relations[node.rel].name.lower(), node.name.lower()): node.type
-        for expr in expressions_of(plan)
-        for node in walk(expr)
-        if isinstance(node, Col)
+        (relation.name.lower(), column.name.lower()): column.type
+        for _, relation, column in table_columns(plan)
     }
 
 
-def expressions_of(plan: CachePlan) -> Iterator[Expr]:
-    """All expressions over base columns that a cache is made of.
+def table_columns(plan: CachePlan) -> Iterator[tuple[int, Relation, Col]]:
+    """The columns of base tables that a cache is made of, each as often as it is named, those that
+    groups below are made of first: the number of its table in `plan.tables`, the table, and itself.
 
     Args:
         plan: What it stores.
     """
+    return _columns_of(plan.relations, _expressions_of(plan))
+
+
+def _columns_of(
+    relations: Iterable[Relation], exprs: Iterable[Expr], first: int = 0
+) -> Iterator[tuple[int, Relation, Col]]:
+    numbers: list[int] = []
+    given = tuple(relations)
+    for relation in given:
+        numbers.append(first)
+        first += len(base_tables((relation,)))
+    for number, relation in zip(numbers, given, strict=True):
+        if relation.groups is not None:
+            groups = relation.groups
+            yield from _columns_of(groups.relations, groups.expressions(), number)
+    for expr in exprs:
+        for node in walk(expr):
+            if isinstance(node, Col) and given[node.rel].groups is None:
+                yield numbers[node.rel], given[node.rel], node
+
+
+def _expressions_of(plan: CachePlan) -> Iterator[Expr]:
     yield from plan.predicates
     for join in plan.outer:
         yield from join.conditions()

@@ -84,4 +84,4 @@ class Job:
     def reads(self) -> list[TableRead]:
         """What each relation of the plan reads, in the plan's order."""
         versions = versions_of(self.tables)
-        return [TableRead(r.key, versions[r.key]) for r in self.plan.relations]
+        return [TableRead(r.key, versions[r.key]) for r in self.plan.tables]

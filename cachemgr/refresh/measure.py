@@ -21,7 +21,13 @@ from cachemgr.refresh.file_stats import bounds_listed, files_listed
 from cachemgr.refresh.totals import asked_totals
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact, type_bounds
-from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
+from matcher.model.ir import (
+    GROUPING_ID_COLUMN,
+    ROWS_COLUMN,
+    CachePlan,
+    GroupingSet,
+    reads_groups,
+)
 from matcher.model.types import INTEGRAL
 from matcher.render.placeholders import TABLE
 from matcher.render.select import quote
@@ -170,7 +176,7 @@ def open_columns(plan: CachePlan, base_rows: int | None) -> tuple[Col, ...]:
         plan: The cache.
         base_rows: The rows behind it.
     """
-    if base_rows is None:
+    if base_rows is None or reads_groups(plan):  # of what groups give no table tells
         return ()
     sums = _summed(plan)
     known = {c: type_bounds(c) for c in _integral_columns(sums.values())}

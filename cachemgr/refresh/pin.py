@@ -15,8 +15,8 @@ from cachemgr.base_state import TableAt, Unreadable
 from cachemgr.delta.base_columns import (
     Fate,
     columns_read,
-    expressions_of,
     retyped_columns,
+    table_columns,
     types_read,
 )
 from cachemgr.delta.changes import Changes
@@ -33,8 +33,7 @@ from cachemgr.delta.widening import from_sql, holds_all_of
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.refresh.failure_texts import storage_unavailable, what_serves
-from matcher.model.expr import Col, walk
-from matcher.model.ir import CachePlan
+from matcher.model.ir import CachePlan, Relation
 from matcher.render.placeholders import TABLE
 
 MAX_READS = 20
@@ -63,7 +62,7 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
     """
     shown, serves = cache.qualified_name, what_serves(cache)
     names: dict[str, str] = {}
-    for relation in plan.relations:
+    for relation in plan.tables:
         names.setdefault(relation.key, relation.name)
     before = current_versions(spark, names)
     for _ in range(MAX_READS):
@@ -186,13 +185,10 @@ def other_columns(
         plan: The plan.
         versions: The versions that count, by the tables' locations.
     """
-    needed: dict[int, dict[str, str]] = {}
-    for expr in expressions_of(plan):
-        for node in walk(expr):
-            if isinstance(node, Col):
-                needed.setdefault(node.rel, {})[node.name] = node.type
-    for rel, wanted in sorted(needed.items()):
-        relation = plan.relations[rel]
+    needed: dict[int, tuple[Relation, dict[str, str]]] = {}
+    for number, relation, column in table_columns(plan):
+        needed.setdefault(number, (relation, {}))[1][column.name] = column.type
+    for _, (relation, wanted) in sorted(needed.items()):
         read = TableRead(relation.key, versions[relation.key])
         schema = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: read}).schema
         have = {f.name.lower(): f.dataType.simpleString() for f in schema.fields}

@@ -21,7 +21,7 @@ from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed, of_few_files
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact
-from matcher.model.ir import CachePlan
+from matcher.model.ir import CachePlan, reads_groups
 from matcher.model.types import INTEGRAL, is_blurred
 from matcher.render.placeholders import TABLE
 
@@ -80,7 +80,7 @@ def delta_suits_one_task(
     if rows is None or rows > SMALL_ROWS or size + delta.rewritten_bytes > SMALL_BYTES:
         return False
     grown = delta.table.location
-    others = [r for r, relation in zip(reads, plan.relations, strict=True) if relation.key != grown]
+    others = [r for r, relation in zip(reads, plan.tables, strict=True) if relation.key != grown]
     return _few(session, others) is not None
 
 
@@ -102,8 +102,10 @@ def depends_on_order(plan: CachePlan, files: Sequence[Sequence[ListedFile]]) -> 
 
     Args:
         plan: The cache.
-        files: Those of each of its relations.
+        files: Those of each of its base tables.
     """
+    if reads_groups(plan):  # of which no file tells what they are
+        return True
     return any(_is_ordered(measure.agg, files) for measure in plan.measures)
 
 

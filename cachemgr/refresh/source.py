@@ -139,7 +139,7 @@ def _none(record: CacheRecord, version: int | None, why: str) -> SourceOffer:
 
 def _other_versions(served: ServedCache, tables: Sequence[TableAt]) -> str:
     """Which table the cache holds at another version than the pinned one; empty if none."""
-    read = {relation.key for relation in served.plan.relations}
+    read = {relation.key for relation in served.plan.tables}
     for table in tables:
         held = served.snapshot.get(table.location)
         if held is None and table.location in read:
@@ -183,10 +183,10 @@ def _checked(
     extra = joined(len(rewrite.extra))
     for name, join in zip(extra, rewrite.extra, strict=True):
         reads[name] = TableRead(join.relation.key, versions[join.relation.key])
-    names = tables_of(len(plan.relations))
+    names = tables_of(len(plan.tables))
     base = {
         name: TableRead(relation.key, versions[relation.key])
-        for name, relation in zip(names, plan.relations, strict=True)
+        for name, relation in zip(names, plan.tables, strict=True)
     }
     try:
         sql = render_rewrite(rewrite, CACHE, positional=True, extra_sql=extra)

@@ -54,7 +54,7 @@ class JoinChecks:
 
 def declared_joins(joins: Joins, plan: CachePlan) -> tuple[JoinRecord, ...]:
     """The declared joins both of whose tables the plan reads."""
-    places = {r.key for r in plan.relations}
+    places = {r.key for r in plan.tables}
     return tuple(j for j in joins.all() if j.left.location in places and j.right.location in places)
 
 

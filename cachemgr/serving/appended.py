@@ -19,7 +19,7 @@ from cachemgr.delta.changes import ChangeCode, Changes, DataFile, rows_of
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import Tail, files_beside
-from matcher.model.ir import Block, GroupingSet
+from matcher.model.ir import Block, GroupingSet, reads_groups
 from matcher.model.message import (
     CacheName,
     Count,
@@ -30,8 +30,8 @@ from matcher.model.message import (
     Word,
     listed,
 )
-from matcher.model.reasons import Reason, ReasonCode
-from matcher.partials.linear import why_not_linear
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.partials.linear import why_not_linear_in
 
 # Of so many rows their share says nothing.
 _FEW: Final = 100_000
@@ -164,7 +164,7 @@ def appended_to(
     (table,) = {t for t in seen[place] if isinstance(t, TableAt)}
     since = cache.snapshot[place].version
     assert since is not None
-    others = {relation.key: seen[relation.key] for relation in block.relations}
+    others = {table.key: seen[table.key] for table in block.tables}
     found = Appended(table, since, changes, others=_at_one_version(others, place))
     if limits is None:
         return Reason(
@@ -183,8 +183,10 @@ def appended_to(
             changes=changes.detail,
             cache=name,
         )
-    rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
-    reason = why_not_linear(block, rel)
+    reason = why_not_linear_in(block, place)
+    if reason is None and reads_groups(block):
+        what = Message("groups that it is joined to are not worked out beside a cache")
+        reason = not_taken(ReasonCode.DELTA_NOT_LINEAR, "{what}", what=what)
     if reason is not None:
         return Reason(reason.code, "{why}", _REFRESH, why=reason.fault, cache=name)
     if _reads_the_rest(block, cache, place):
@@ -249,7 +251,7 @@ def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:
     """Whether the tables that the appended rows are joined to are most of what the query would read
     anyway: a dimension grew, and not the fact."""
     sizes = dict(cache.plan.base_bytes)
-    read = {relation.key for relation in block.relations}
+    read = {table.key for table in block.tables}
     others = sum(sizes.get(other, 0) for other in read - {place})
     return others > _LITTLE and 2 * others > sum(sizes.get(other, 0) for other in read)
 

@@ -388,4 +388,4 @@ def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Re
 
 
 def _tables(hit: Hit) -> frozenset[str]:
-    return frozenset(relation.key for relation in hit.block.relations)
+    return frozenset(relation.key for relation in hit.block.tables)

@@ -205,7 +205,7 @@ class Decision:
         for outcome in full.reportable:
             if outcome.hit is None and outcome.block is not None:
                 for reason in outcome.reasons:
-                    found[reason] |= {relation.key for relation in outcome.block.relations}
+                    found[reason] |= {relation.key for relation in outcome.block.tables}
         everywhere = set(everywhere)
         return {reason: places or set(everywhere) for reason, places in found.items()}
 

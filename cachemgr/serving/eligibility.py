@@ -305,7 +305,7 @@ class Eligibility:
         if restricted:  # rare, and the sets are made for it alone
             # What is joined to the cache is read by Spark itself, with the user's own rights.
             live = {extra.relation.key for extra in rewrite.extra}
-            relations = [r for r in block.relations if r.key not in live]
+            relations = [r for r in block.tables if r.key not in live]
             tables = [t for r in relations for t in self.query.seen.get(r.key, ())]
             reads = cache.reads | keys_of_relations((r.key, r.name) for r in relations)
             reads |= {t.table_id for t in tables if t.table_id}
@@ -332,8 +332,8 @@ class Eligibility:
 
     def _freshness(self, block: Block, cache: ServedCache) -> Verdict:
         # What the cache has not read is joined to it, and read by Spark as in the query itself.
-        own = {relation.key for relation in cache.plan.relations}
-        read = [relation.key for relation in block.relations if relation.key in own]
+        own = {relation.key for relation in cache.plan.tables}
+        read = [relation.key for relation in block.tables if relation.key in own]
         query = self.query
         return check_freshness(cache, read, query.seen, query.now_ms, self.checks.histories)
 

@@ -254,7 +254,7 @@ def _explanation(
 def _behind(hit: Hit) -> Behind:
     cache = hit.cache
     bounded = cache.freshness is FreshnessKind.MAX_STALENESS
-    tables = {relation.name: cache.snapshot.get(relation.key) for relation in hit.block.relations}
+    tables = {relation.name: cache.snapshot.get(relation.key) for relation in hit.block.tables}
     return Behind(
         cache.name,
         datetime.fromtimestamp(cache.read_ms / 1000, UTC),

@@ -93,6 +93,8 @@ def _key_of(block: Block, cache: ServedCache, place: str) -> tuple[str, ...]:
 
 def _is_joined_by(block: Block, join: RecordPreservingJoin) -> bool:
     places = [relation.key for relation in block.relations]
+    if len(block.tables) != len(places):  # groups below may read them, too
+        return False
     if places.count(join.left) != 1 or places.count(join.right) != 1:
         return False
     left, right = places.index(join.left), places.index(join.right)

@@ -237,7 +237,7 @@ def _of_joins(
     """The joins that rewrites may rely on, and the others between the cache's tables."""
     declared = tuple(joins)
     holding = joins_holding(plan, snapshot, declared, settings)
-    names, tables = {join.name for join in holding}, {relation.key for relation in plan.relations}
+    names, tables = {join.name for join in holding}, {relation.key for relation in plan.tables}
     lapsed = tuple(
         LapsedJoin(
             join.as_fact(),
@@ -277,7 +277,7 @@ def joins_holding(
         The joins, those NOT VALIDATED marked so.
     """
     held = {replace(j, name=j.name.lower()) for j in plan.joins if j.validated}
-    tables = {relation.key for relation in plan.relations}
+    tables = {relation.key for relation in plan.tables}
     found = []
     for join in joins:
         left, right = join.left.location, join.right.location

@@ -45,7 +45,7 @@ def unbuilt(
         settings=settings,
         principals=None,
         unvalidated=frozenset(join.name for join in plan.joins if not join.validated),
-        reads=keys_of_relations((relation.key, relation.name) for relation in plan.relations),
+        reads=keys_of_relations((relation.key, relation.name) for relation in plan.tables),
     )
 
 

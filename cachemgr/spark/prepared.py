@@ -99,7 +99,7 @@ def may_be_kept(found: Decision, seen: Seen) -> Hit | None:
     cache = hit.cache
     if not hit.exact or hit.appended is not None or cache.freshness is not FreshnessKind.STRICT:
         return None
-    for place in {relation.key for relation in hit.block.relations}:
+    for place in {table.key for table in hit.block.tables}:
         then = cache.snapshot.get(place)
         for table in seen.get(place, ()):
             if then is None or not isinstance(table, TableAt) or not then.is_same(table.state):

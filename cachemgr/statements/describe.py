@@ -100,7 +100,7 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
 
 def _gone_tables(facts: CacheFacts) -> list[tuple[str, str]]:
     """What has broken a cache, for each of its base tables that is no more."""
-    names = {} if facts.plan is None else {r.key: r.name for r in facts.plan.relations}
+    names = {} if facts.plan is None else {r.key: r.name for r in facts.plan.tables}
     if facts.published is not None:
         names |= {t.location: t.name for t in facts.published.tables}
     return [

@@ -128,7 +128,7 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
         found = plan(name, cache, schema, read.text, tuple(joins), plans)
         plans[name] = found
         try:
-            stored[name] = render_stored(found, [quote_path(r.name) for r in found.relations])
+            stored[name] = render_stored(found, [quote_path(r.name) for r in found.tables])
         except NotRenderable as error:
             raise DefinitionError(
                 ErrorCode.EXPRESSION_NOT_SUPPORTED,
@@ -137,7 +137,7 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
         if cache.spec.rewrite_enabled:
             registry.put(found)
     disabled = frozenset(n for n, c in caches.items() if not c.spec.rewrite_enabled)
-    seen = tables_of_nowhere(r for found in plans.values() for r in found.relations)
+    seen = tables_of_nowhere(r for found in plans.values() for r in found.tables)
     checks = checks_of([unbuilt(found, seen) for found in plans.values()])
     return Workspace(schema, read, registry, plans, disabled, stored, seen, checks)
 

@@ -181,9 +181,13 @@ def _definition_block(name: str, parsed: TextQuery) -> Block:
     return top.block
 
 
-_SEVERAL: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs")
-_ON_TOP: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "a window function")
-_DISTINCT: Final = Reason(ReasonCode.UNSUPPORTED_OPERATOR, "DISTINCT above GROUP BY")
+def _lacking(what: str) -> Reason:
+    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, what, instead(what))
+
+
+_SEVERAL: Final = _lacking("several SELECTs")
+_ON_TOP: Final = _lacking("a window function")
+_DISTINCT: Final = _lacking("DISTINCT above GROUP BY")
 
 
 def _not_supported(name: str, reason: Reason) -> DefinitionError:

@@ -39,6 +39,7 @@ from matcher.model.ir import Block, Output
 from matcher.model.message import ColumnName, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown
+from matcher.normalize.grouped_relations import check_groups
 from matcher.normalize.nested_aggregates import merged
 from matcher.normalize.simplify import simplified
 from matcher.predicates.captured_settings import WRAPPING_SUM
@@ -386,7 +387,9 @@ def _keys_below(tree: Tree) -> tuple[Expr, ...] | None:
 
 def _block(tree: Tree, outputs: tuple[Output, ...], keys: tuple[Expr, ...] | None) -> Block:
     predicates, outer = tuple(tree.predicates), tuple(tree.outer)
-    return Block(tuple(tree.relations), predicates, outputs, group_keys=keys, outer=outer)
+    return check_groups(
+        Block(tuple(tree.relations), predicates, outputs, group_keys=keys, outer=outer)
+    )
 
 
 def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
@@ -436,6 +439,18 @@ def definition_block(document: Document, *, nested: bool = False) -> Block:
         ValueError: The document is of another version.
     """
     doc.check_version(document)
+    if not nested:
+        return _definition_block(document, nested=False)
+    try:
+        return _definition_block(document, nested=True)
+    except NotSupported as error:  # no block over the base rows: then one over groups of them
+        try:
+            return _definition_block(document, nested=False)
+        except NotSupported:
+            raise error from None
+
+
+def _definition_block(document: Document, *, nested: bool) -> Block:
     root = doc.plan_of(document)
     if is_tail(root) or is_ordered(root):
         block = _tail_block(root, document, nested=nested)

@@ -37,7 +37,7 @@ from matcher.catalyst.split import Split
 from matcher.memory.bounded import Bounded
 from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.expr import Lit
-from matcher.model.ir import Block
+from matcher.model.ir import Block, reads_groups
 
 # A quote inside of a string is written with a backslash, so this is never part of one.
 _CONSTANT: Final = re.compile(
@@ -311,7 +311,7 @@ class _ShapeReader:
         raw = _known(self._shape, self._lifted, path, way)
         if raw is None:
             raw = _read(self._own(), path, way)
-            if raw is not None and raw.block is not None:
+            if raw is not None and raw.block is not None and not reads_groups(raw.block):
                 with suppress(RecursionError):  # too deep to learn, not to be decoded
                     self._shape.learn((path, way), raw, self._lifted)
         return None if raw is None else finished(raw)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from matcher.catalyst import document as doc
 from matcher.catalyst.document import Entry, Node, Settings, entries_below
+from matcher.catalyst.expand import expand_below
 from matcher.catalyst.expr import Env, decode
 from matcher.catalyst.subqueries import (
     SubqueryTest,
@@ -18,10 +19,11 @@ from matcher.catalyst.subqueries import (
 )
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Col, Expr, conjuncts
-from matcher.model.ir import OuterJoin, Relation, Side
+from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.message import Arg, Message, Sql, TableName, Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS
+from matcher.normalize.grouped_relations import AsRelation, as_relation
 from matcher.normalize.in_subqueries import equal_to
 from matcher.normalize.nested_aggregates import Below, merged, no_aggregates
 from matcher.normalize.outer_joins import declared, null_supplied
@@ -80,8 +82,8 @@ class Tree:
     def add(self, node: Node) -> Env:
         """Takes in the subtree; the expressions of its output attributes by id."""
         kind: str = doc.operator(node)
-        if kind == "Aggregate" and self.nested:
-            return self._aggregation(node)
+        if kind == "Aggregate" and not doc.is_answered(node):
+            return self._aggregation(node) if self.nested else self._groups(node)
         if kind in self.passed and not doc.is_answered(node):
             return self.add(doc.child(node))
         if kind not in SPJ or doc.is_answered(node):
@@ -108,10 +110,16 @@ class Tree:
 
     def _find(self, test: SubqueryTest, below: Env) -> None:
         first = len(self.relations), len(self.predicates), len(self.outer)
-        before = self.below
+        known, before = len(self.columns), self.below
         query = without_distinct(test.query)
         try:
             found = self.add(query)
+            if query is not test.query and len(self.outer) > first[2]:
+                # rows of outer joins are none of a SEMI join's; groups of them are a relation
+                del self.relations[first[0] :], self.predicates[first[1] :], self.outer[first[2] :]
+                del self.columns[known:]
+                query = test.query
+                found = self.add(query)
         except NotSupported as error:
             raise NotSupported(
                 ReasonCode(error.code),
@@ -171,6 +179,24 @@ class Tree:
         above = self.items_above(doc.expressions(node), below)
         self.check_nested(keys)
         self.below = Below(keys, range(first, len(self.relations)))
+        return above
+
+    def _groups(self, node: Node) -> Env:
+        """The groups of an aggregation as one of the relations."""
+        if expand_below(node) is not None:
+            raise unsupported("GROUPING SETS")
+        tree = Tree(self.settings, self.tables, passed=passed_below(node))
+        env = tree.add(doc.child(node))
+        keys = tuple(decode(key, env, self.settings) for key in doc.keys_of(node))
+        shown = {doc.id_of(i): tried(i, env, self.settings) for i in doc.expressions(node)}
+        outputs = (Output("", e) for e in shown.values() if not isinstance(e, NotSupported))
+        relations, predicates = tuple(tree.relations), tuple(tree.predicates)
+        block = Block(relations, predicates, tuple(outputs), keys, outer=tuple(tree.outer))
+        found = as_relation(block, len(self.relations))
+        self.relations.append(found.relation)
+        self.predicates.extend(found.predicates)
+        above = {key: _over(expr, found) for key, expr in shown.items()}
+        self.columns.extend(c for c in above.values() if isinstance(c, Col))
         return above
 
     def items_above(self, written: list[Entry], below: Env) -> Env:
@@ -287,6 +313,13 @@ class Tree:
 
 # A table's columns are read by query after query.
 _column = lru_cache(maxsize=16_384)(Col)
+
+
+def _over(found: Expr | NotSupported, groups: AsRelation) -> Expr | NotSupported:
+    try:
+        return found if isinstance(found, NotSupported) else groups.over(found)
+    except NotSupported as error:
+        return error
 
 
 def _merged(found: Expr | NotSupported) -> Expr | NotSupported:

@@ -53,7 +53,7 @@ def _joinable(plan: PreparedPlan) -> frozenset[tuple[int, str]]:
 def fixed_tables(plan: PreparedPlan) -> frozenset[int]:
     """The tables that a query must read to be served: no record-preserving join says that they may
     be ignored."""
-    found = {join.right for join in plan.plan.joins}
+    found = {join.right for join in plan.joins}
     return frozenset(rel % OCCURRENCE for rel, place in _places(plan) if place not in found)
 
 

@@ -138,7 +138,7 @@ class Registry:
         self._exhausted.forget()
 
     def _note(self, *changed: PreparedPlan) -> None:
-        self._changes.note(r.key for prepared in changed for r in prepared.plan.relations)
+        self._changes.note(r.key for prepared in changed for r in prepared.plan.tables)
 
     def _put_in(self, prepared: PreparedPlan) -> None:
         mask = mask_of(prepared.relations)
@@ -186,7 +186,7 @@ class Registry:
 
     def tables(self) -> frozenset[str]:
         """Relation keys that some cache reads."""
-        return frozenset(r.key for p in list(self._plans.values()) for r in p.plan.relations)
+        return frozenset(r.key for p in list(self._plans.values()) for r in p.plan.tables)
 
     @property
     def keeps_first_rows(self) -> bool:

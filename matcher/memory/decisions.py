@@ -225,8 +225,8 @@ class Shapes:
 
 
 def tables_of(block: Block) -> Tables:
-    """The relation keys that a block reads."""
-    return tuple(relation.key for relation in block.relations)
+    """The keys of the base tables that a block reads."""
+    return tuple(table.key for table in block.tables)
 
 
 def served(

@@ -15,6 +15,7 @@ from matcher.model.hash_consing import Sharing
 from matcher.model.ir import (
     CachePlan,
     GroupingSet,
+    Groups,
     Measure,
     OuterJoin,
     Output,
@@ -23,13 +24,15 @@ from matcher.model.ir import (
     Side,
     SortKey,
     StoredColumn,
+    reads_groups,
 )
 
 PLAN_VERSION = "2"
 # Of plans with partial rows alone: a program that does not know of these must not read them.
 PARTIALS_VERSION = "3"
-# Of plans with HAVING alone, likewise.
-HAVING_VERSION = "4"
+# Of plans with HAVING, or with groups among their relations: likewise.
+BLOCKS_VERSION = "4"
+_VERSIONS = (PLAN_VERSION, PARTIALS_VERSION, BLOCKS_VERSION)
 
 
 def encode_expr(expr: Expr) -> list[Any]:
@@ -111,7 +114,7 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
     return {
         "version": _version(plan),
         "name": plan.name,
-        "relations": [[r.key, r.name] for r in plan.relations],
+        "relations": [[r.key, r.name] for r in plan.tables],
         "predicates": [encode_expr(p) for p in plan.predicates],
         "keys": None if plan.keys is None else [_encode_column(c) for c in plan.keys],
         "measures": [[m.name, encode_expr(m.agg), int(m.hidden)] for m in plan.measures],
@@ -138,13 +141,9 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         **({"having": _encode_all(plan.having)} if plan.having else {}),
         **({"cluster_by": list(plan.cluster_by)} if plan.cluster_by else {}),
         **({"partials": sorted(plan.partials)} if plan.partials else {}),
+        # `relations` are always base tables, for whoever asks of a stored plan what it reads
+        **({"over": [_encode_relation(r) for r in plan.relations]} if reads_groups(plan) else {}),
     }
-
-
-def _version(plan: CachePlan) -> str:
-    if plan.having:
-        return HAVING_VERSION
-    return PARTIALS_VERSION if plan.partials else PLAN_VERSION
 
 
 def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan:
@@ -157,13 +156,13 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
     Raises:
         ValueError: The data is of another version.
     """
-    if data.get("version") not in (PLAN_VERSION, PARTIALS_VERSION, HAVING_VERSION):
+    if data.get("version") not in _VERSIONS:
         raise ValueError(
             f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
         )
     return CachePlan(
         name=data["name"],
-        relations=tuple(Relation(key, name) for key, name in data["relations"]),
+        relations=tuple(_decode_relation(*r) for r in data.get("over", data["relations"])),
         predicates=tuple(decode_expr(p, share) for p in data["predicates"]),
         keys=None if data["keys"] is None else _decode_columns(data["keys"], share),
         measures=tuple(
@@ -191,6 +190,45 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
         having=tuple(decode_expr(e, share) for e in data.get("having", ())),
         cluster_by=tuple(data.get("cluster_by", ())),
         partials=frozenset(data.get("partials", ())),
+    )
+
+
+def _version(plan: CachePlan) -> str:
+    if plan.having or reads_groups(plan):
+        return BLOCKS_VERSION
+    return PARTIALS_VERSION if plan.partials else PLAN_VERSION
+
+
+def _encode_relation(relation: Relation) -> list[Any]:
+    found: list[Any] = [relation.key, relation.name]
+    groups = relation.groups
+    if groups is not None:
+        found.append(
+            {
+                "relations": [_encode_relation(r) for r in groups.relations],
+                "predicates": _encode_all(groups.predicates),
+                "keys": [[o.name, encode_expr(o.expr)] for o in groups.keys],
+                "aggregates": [[o.name, encode_expr(o.expr)] for o in groups.aggregates],
+                "outer": [_encode_join(j) for j in groups.outer],
+            }
+        )
+    return found
+
+
+def _decode_relation(key: str, name: str, groups: dict[str, Any] | None = None) -> Relation:
+    """`groups` is there for groups alone."""
+    if groups is None:
+        return Relation(key, name)
+    return Relation(
+        key,
+        name,
+        Groups(
+            tuple(_decode_relation(*parts) for parts in groups["relations"]),
+            tuple(map(decode_expr, groups["predicates"])),
+            tuple(Output(n, decode_expr(e)) for n, e in groups["keys"]),
+            tuple(Output(n, decode_expr(e)) for n, e in groups["aggregates"]),
+            tuple(_decode_join(*parts) for parts in groups["outer"]),
+        ),
     )
 
 

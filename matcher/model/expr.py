@@ -21,6 +21,7 @@ starts with `spark:`: it matches itself and is never rendered.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
@@ -32,6 +33,7 @@ Scalar = int | str | bool | float | Decimal | bytes | None
 OPAQUE_PREFIX: Final = "spark:"
 # The function by which Spark fills the values of CHAR(n) up with blanks as it reads them.
 CHAR_PADDING: Final = "readSidePadding"
+_DIGEST: Final = re.compile(r" #[0-9a-f]{12}\Z")
 # `Agg.params` of FIRST and LAST that skip NULLs
 IGNORE_NULLS: Final = "ignore nulls"
 
@@ -248,6 +250,15 @@ def count_nodes(exprs: Iterable[Expr], most: int = sys.maxsize) -> int:
         if children:
             stack += children
     return count
+
+
+def shown_name(name: str) -> str:
+    """A column's name for people: those of groups have a digest of what they are at their end.
+
+    >>> shown_name("SUM(qty) #43e9551ce5a2"), shown_name("a #1")
+    ('SUM(qty)', 'a #1')
+    """
+    return _DIGEST.sub("", name)
 
 
 def columns(expr: Expr) -> tuple[Col, ...]:

@@ -8,8 +8,8 @@ knows Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from matcher.model.budget import DECISION_STEPS
@@ -27,11 +27,66 @@ SET_KEY_PREFIX = "__set_key_"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One occurrence of a base table. `key` is its identity (location or qualified name), `name`
-    what is shown and rendered."""
+    """One occurrence of a base table, or of the groups of a block below as a relation of the block
+    around it.
+
+    `key` is its identity (location or qualified name; of groups a digest of what they are), `name`
+    what is shown and, of a table, rendered. `groups` is None for a table.
+    """
 
     key: str
     name: str
+    groups: Groups | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def tables(self) -> tuple[Relation, ...]:
+        """The base tables that it reads: itself, or those of its groups."""
+        return base_tables((self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """What a block groups, where that is a relation of the block around it: one row a group, unique
+    on `keys`; one row in all where there are none.
+
+    Expressions name `relations` by number, as in a block. `keys` and `aggregates` are its columns,
+    each named by what it is; of the aggregates those that are asked for. A condition on keys or
+    aggregates alone is one of the block around it. See `matcher.normalize.grouped_relations`.
+    """
+
+    relations: tuple[Relation, ...]
+    predicates: tuple[Expr, ...]
+    keys: tuple[Output, ...]
+    aggregates: tuple[Output, ...] = ()
+    outer: tuple[OuterJoin, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Output, ...]:
+        return *self.keys, *self.aggregates
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that is worked out of its relations; not what these, if groups, are made of."""
+        conditions = (part for join in self.outer for part in join.conditions())
+        return (*self.predicates, *(column.expr for column in self.columns), *conditions)
+
+
+def expressions_below(relations: Iterable[Relation]) -> Iterator[Expr]:
+    """All that is worked out in the groups among relations, and in those below them."""
+    for groups in (relation.groups for relation in relations if relation.groups is not None):
+        yield from groups.expressions()
+        yield from expressions_below(groups.relations)
+
+
+def base_tables(relations: Iterable[Relation]) -> tuple[Relation, ...]:
+    """The base tables among relations and in the groups among them, one after another, each as
+    often as it is read."""
+    found: list[Relation] = []
+    for relation in relations:
+        if relation.groups is None:
+            found.append(relation)
+        else:
+            found += base_tables(relation.groups.relations)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +201,11 @@ class Block:
         """Whether some of its rows or groups are all that it gives: by LIMIT, or by HAVING of
         groups of one set (conditions on several sets tell which of these are asked for)."""
         return self.limit is not None or bool(self.having and self.grouping_sets is None)
+
+    @property
+    def tables(self) -> tuple[Relation, ...]:
+        """The base tables that it reads, those of groups below included."""
+        return base_tables(self.relations)
 
     def map(self, change: Callable[[Expr], Expr]) -> Block:
         """The block with each of its expressions changed."""
@@ -288,6 +348,16 @@ class CachePlan:
         stored |= {m.name: m.agg for m in self.measures}
         named = ((name, stored[name]) for name in self.visible)
         return tuple(Output(name, Col(0, name, e.type, e.nullable)) for name, e in named)
+
+    @property
+    def tables(self) -> tuple[Relation, ...]:
+        """The base tables that it reads, those of groups below included."""
+        return base_tables(self.relations)
+
+
+def reads_groups(block: Block | CachePlan) -> bool:
+    """True if the groups of a block below are among the relations."""
+    return any(relation.groups is not None for relation in block.relations)
 
 
 @dataclass(frozen=True, slots=True)

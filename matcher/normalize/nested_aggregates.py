@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
-from matcher.model.ir import Block, CachePlan, OuterJoin, Relation
+from matcher.model.ir import Block, CachePlan, OuterJoin, Relation, reads_groups
 from matcher.model.message import Arg, Sql, Word
 from matcher.model.reasons import ReasonCode
+from matcher.normalize.groups_of_caches import over_groups
 from matcher.normalize.outer_joins import moved_join
+from matcher.normalize.shown_outputs import shown_of_base
 from matcher.normalize.simplify import simplified
 
 # Of a stored aggregate of the same name, and of counts.
@@ -117,8 +118,24 @@ def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
     Raises:
         NotSupported: It amounts to no block over the base tables.
     """
-    if not any(r.key in caches for r in block.relations):
+    if not any(table.key in caches for table in block.tables):
         return block
+    try:
+        return of_base_rows(block, caches)
+    except NotSupported:
+        if len(block.relations) == 1 and not block.is_aggregate:
+            raise  # no more than a filter on its groups
+        try:
+            return over_groups(block, caches)
+        except NotSupported:
+            pass
+        raise
+
+
+def of_base_rows(block: Block, caches: Mapping[str, CachePlan]) -> Block:
+    """The block over the base rows, aggregations of aggregations put together."""
+    if reads_groups(block):
+        raise _refused("a cache below groups")
     put = _PutIn.over(block, caches)
     outer_tables = {rel for join in block.outer for rel in join.right}
     if outer_tables & put.plans.keys():
@@ -177,13 +194,8 @@ class _PutIn:
                 continue
             put.plans[number] = plan
             put.relations.extend(plan.relations)
-            stored: dict[str, Expr] = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
-            stored |= {m.name: m.agg for m in plan.measures}
-            for output in plan.as_shown():
-                over = transform(output.expr, partial(_of_base, stored))
-                put.columns[(number, output.name)] = _moved(over, shift)
-            for key in plan.keys or ():  # asked for by `expanded`, shown or not
-                put.columns.setdefault((number, key.name), _moved(key.expr, shift))
+            for output in shown_of_base(plan):
+                put.columns[(number, output.name)] = _moved(output.expr, shift)
             put.predicates.extend(_moved(p, shift) for p in plan.predicates)
             put.outer.extend(moved_join(join, shift) for join in plan.outer)
         return put
@@ -213,11 +225,6 @@ class _PutIn:
                 for side in join.sides
             ),
         )
-
-
-def _of_base(stored: Mapping[str, Expr], node: Expr) -> Expr | None:
-    """What a stored column holds, over the base tables."""
-    return stored[node.name] if isinstance(node, Col) else None
 
 
 def _moved(expr: Expr, shift: int) -> Expr:

@@ -8,7 +8,16 @@ from typing import Final
 
 from matcher.model.expr import Agg, Expr, Lit, walk
 from matcher.model.hash_consing import Sharing
-from matcher.model.ir import CachePlan, GroupingSet, Measure, Relation, SortKey, StoredColumn
+from matcher.model.ir import (
+    CachePlan,
+    GroupingSet,
+    Measure,
+    RecordPreservingJoin,
+    Relation,
+    SortKey,
+    StoredColumn,
+)
+from matcher.normalize.grouped_relations import unique_keys
 from matcher.normalize.outer_join_keys import either_side, outer_join_keys
 from matcher.normalize.relation_numbers import OCCURRENCE, Interner, occurrences, relabel
 from matcher.predicates.context import PredicateContext, column_equality
@@ -31,6 +40,7 @@ class PreparedPlan:
         "columns",
         "context",
         "having",
+        "joins",
         "keys",
         "literal_predicates",
         "measures",
@@ -48,6 +58,11 @@ class PreparedPlan:
 
     def __init__(self, plan: CachePlan, intern: Interner, share: Sharing | None = None) -> None:
         self.plan: Final = plan
+        # by the groups among its relations, too, which nobody declares and nothing breaks
+        self.joins: Final[tuple[RecordPreservingJoin, ...]] = (
+            *plan.joins,
+            *unique_keys(plan.relations),
+        )
         self.name: Final = plan.name
         rels = occurrences(intern(r.key) for r in plan.relations)
         self.relations: Final = rels

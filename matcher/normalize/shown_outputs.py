@@ -23,6 +23,7 @@ from matcher.model.expr import Agg, Call, Col, Expr, Lit, transform
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     HIDDEN_PREFIX,
+    CachePlan,
     GroupingSet,
     Measure,
     Output,
@@ -199,3 +200,21 @@ def only_if_other(shown: Iterable[Output]) -> tuple[Output, ...]:
     found = tuple(shown)
     alike = all(isinstance(o.expr, Col) and o.expr.name == o.name for o in found)
     return () if alike else found
+
+
+def shown_of_base(plan: CachePlan) -> tuple[Output, ...]:
+    """What a cache shows, over its tables; and the keys that it stores and does not show.
+
+    Args:
+        plan: The cache.
+    """
+    stored: dict[str, Expr] = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+    stored |= {m.name: m.agg for m in plan.measures}
+
+    def held(node: Expr) -> Expr | None:
+        return stored[node.name] if isinstance(node, Col) else None
+
+    found = tuple(Output(o.name, transform(o.expr, held)) for o in plan.as_shown())
+    names = {output.name for output in found}
+    hidden = (key for key in plan.keys or () if key.name not in names)
+    return (*found, *(Output(key.name, key.expr) for key in hidden))

@@ -31,6 +31,7 @@ from matcher.model.tree_size import check_size
 from matcher.normalize.constant_joins import with_constant_joins
 from matcher.normalize.dead_branches import without_dead_branches
 from matcher.normalize.outer_joins import settled
+from matcher.normalize.semi_joins_of_groups import with_rows_for_groups
 from matcher.predicates.canonical import holds, spell
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.raising import may_raise, settles
@@ -42,14 +43,14 @@ _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
 def simplified(block: Block) -> Block:
     """`block` in the form that both doors compare: joins that became constants are joins again,
-    its outer joins settled, and what is known of NULL put in; what that leaves of a predicate may
-    settle a join again.
+    SEMI joins with groups are joins with their rows, its outer joins settled, and what is known of
+    NULL put in; what that leaves of a predicate may settle a join again.
 
     Raises:
         NotSupported: QUERY_TOO_LARGE where it has more than `budget.MOST_NODES` nodes.
     """
     spend(check_size(block.expressions()) // NODES_A_STEP)
-    done = fold_nulls(settled(with_constant_joins(block)))
+    done = fold_nulls(settled(with_constant_joins(with_rows_for_groups(block))))
     again = done.outer and done.predicates != block.predicates
     return fold_nulls(settled(done)) if again else done
 

@@ -33,7 +33,9 @@ from matcher.model.ir import (
     Measure,
     Output,
     RecordPreservingJoin,
+    Relation,
     StoredColumn,
+    reads_groups,
 )
 from matcher.model.moments import moment_partials
 from matcher.model.types import sum_type
@@ -63,6 +65,7 @@ def plan_definition(
     _refuse_tail_clauses(block)
     for predicate in (*block.predicates, *(p for j in block.outer for p in j.conditions())):
         _refuse_opaque(predicate, "the WHERE or ON clause")
+    _refuse_opaque_groups(block.relations)
     for part in block.having:
         _refuse_opaque(part, "the HAVING clause")
     if block.limit is not None:
@@ -212,6 +215,7 @@ def _refuse_tail_clauses(block: Block) -> None:
         ("LIMIT without ORDER BY", block.limit is not None and not block.order_by),
         ("OFFSET", bool(block.offset)),
         ("LIMIT on grouping sets", block.limit is not None and block.grouping_sets is not None),
+        ("GROUPING SETS over groups", block.grouping_sets is not None and reads_groups(block)),
     ):
         if present:
             raise DefinitionNotSupported(
@@ -246,3 +250,14 @@ def _refuse_opaque(expr: Expr, where: str) -> None:
         what = "joins by FLOAT or DOUBLE columns, which cannot be stored"
         instead = "join by columns of another type"
     raise DefinitionNotSupported(InputCode.EXPRESSION_NOT_SUPPORTED, f"{where} {what}: {instead}")
+
+
+def _refuse_opaque_groups(relations: tuple[Relation, ...]) -> None:
+    """What is grouped below is computed at each refresh, too."""
+    for groups in (relation.groups for relation in relations if relation.groups is not None):
+        _refuse_opaque_groups(groups.relations)
+        for column in groups.columns:
+            _refuse_opaque(column.expr, "a column of a subquery")
+        conditions = (p for join in groups.outer for p in join.conditions())
+        for condition in (*groups.predicates, *conditions):
+            _refuse_opaque(condition, "the WHERE or ON clause of a subquery")

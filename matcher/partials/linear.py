@@ -49,5 +49,32 @@ def why_not_linear(block: Block, rel: int) -> Reason | None:
     return None
 
 
+def why_not_linear_in(block: Block, place: str) -> Reason | None:
+    """What keeps a block from being linear in a base table; None if it is.
+
+    Args:
+        block: The block.
+        place: The key of the table that rows are appended to.
+
+    >>> from matcher.examples import block_of
+    >>> summed = "(SELECT item, SUM(qty) AS s FROM sales GROUP BY item) g"
+    >>> joined = block_of(f"SELECT name, s FROM items JOIN {summed} USING (item)")
+    >>> sales, items = sorted({r.key for r in joined.tables}, reverse=True)
+    >>> why_not_linear_in(joined, items)
+    >>> why_not_linear_in(joined, sales).detail
+    'sales is read below groups: a row appended to it changes groups that were there'
+    """
+    for relation in block.relations:
+        for table in () if relation.groups is None else relation.tables:
+            if table.key == place:
+                return _not_linear(
+                    "{table} is read below groups: a row appended to it changes groups that were "
+                    "there",
+                    table=TableName(table.name),
+                )
+    rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
+    return why_not_linear(block, rel)
+
+
 def _not_linear(template: str, /, **args: Arg) -> Reason:
     return Reason(ReasonCode.DELTA_NOT_LINEAR, template, "refresh the cache", **args)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from matcher.model.expr import Expr
-from matcher.model.ir import CachePlan, OuterJoin, Side
+from matcher.model.ir import CachePlan, Groups, OuterJoin, Side
 
 JOIN_WORDS: Final = {
     "inner": "INNER JOIN", "left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN",
@@ -16,11 +16,11 @@ JOIN_WORDS: Final = {
 Spelled = Callable[[Expr], str]
 
 
-def stored_from(plan: CachePlan, tables: Sequence[str], spelled: Spelled) -> list[str]:
+def stored_from(plan: CachePlan | Groups, tables: Sequence[str], spelled: Spelled) -> list[str]:
     """The lines of FROM.
 
     Args:
-        plan: the cache.
+        plan: the cache, or groups below it.
         tables: relation i as it is named in FROM, its alias `ti` included.
         spelled: an expression over these aliases as SQL.
     """

@@ -23,6 +23,7 @@ from matcher.model.expr import (
     columns,
     date_text,
     is_constant,
+    shown_name,
     transform,
 )
 from matcher.model.functions import is_known
@@ -31,6 +32,7 @@ from matcher.model.types import INTEGRAL, decimal_parts, split_types, struct_fie
 from matcher.predicates.negative_zeros import finding_both
 from matcher.predicates.time_windows import WINDOW
 from matcher.render.from_clause import JOIN_WORDS, stored_from
+from matcher.render.grouped import spelled_relations
 from matcher.render.grouping_sets import by_sets, over_sets
 from matcher.render.moments import MERGE_MOMENTS, merge_moments
 
@@ -107,7 +109,7 @@ def _spelled(expr: Expr) -> str:
 
 
 def _bare(col: Col) -> str:
-    return col.name
+    return shown_name(col.name)
 
 
 def _named(expr: Expr) -> Expr | None:
@@ -439,7 +441,7 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
 
     Args:
         plan: the cache.
-        table_sql: how relation i is spelled in FROM.
+        table_sql: how table i of `plan.tables` is spelled in FROM.
 
     Raises:
         NotRenderable: some expression has no SQL spelling.
@@ -452,7 +454,8 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     items += [f"{render_expr(c.expr, column)} AS {quote(c.name)}" for c in stored]
     items += [f"{render_expr(m.agg, column)} AS {quote(m.name)}" for m in plan.measures]
     lines = ["SELECT " + ",\n  ".join(items)]
-    tables = [f"{sql} AS t{i}" for i, sql in enumerate(table_sql)]
+    named = spelled_relations(plan.relations, table_sql, render_expr, _conjunction, quote)
+    tables = [f"{sql} AS t{i}" for i, sql in enumerate(named)]
     lines += stored_from(plan, tables, lambda expr: _conjunction([expr], column))
     if plan.predicates:
         lines.append("WHERE " + _conjunction(plan.predicates, column, "\n  AND "))

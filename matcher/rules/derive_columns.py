@@ -267,7 +267,7 @@ def _determined(
     view = attempt.view
     tables = list(zip(view.relations, (r.key for r in view.plan.relations), strict=True))
     trusted = attempt.options.trust_unvalidated
-    joins = [j for j in view.plan.joins if j.validated or trusted]
+    joins = [j for j in view.joins if j.validated or trusted]
     return Determined(context, known, tables, joins, attempt.options.time_zone)
 
 

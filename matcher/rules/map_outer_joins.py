@@ -317,7 +317,7 @@ def _finds_at_most_one(
         for outer, inner in [_sides(pair, rel)]
         if inner.rel == rel and outer.rel != rel
     }
-    for known in view.plan.joins:
+    for known in view.joins:
         usable = known.validated or attempt.options.trust_unvalidated
         if usable and known.right == place and {right for _, right in known.keys} <= bound:
             return known.name

@@ -10,6 +10,7 @@ joins hold for every row of the query too, and are added to what its predicates 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import RecordPreservingJoin
@@ -20,6 +21,15 @@ from matcher.normalize.relation_numbers import OCCURRENCE
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt, Refused, spell
 from matcher.rules.declared_joins import spell_join, why_lapsed
+
+_JOIN_IT: Final = (
+    "join {tables} in the definition of {cache}, or store there the columns that the query joins "
+    "{tables} by"
+)
+_SAME_GROUPS: Final = (
+    "join {tables} in the definition of {cache}: groups below have to be the same, in tables, "
+    "joins, conditions and keys"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +114,15 @@ def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
     absent = tuple(
         sorted(absent, key=lambda rel: outer_tables.index(rel) + 1 if rel in outer_tables else 0)
     )
-    if attempt.may_join_tables and shared:
+    groups = any(query.relation(rel).groups is not None for rel in absent)
+    if attempt.may_join_tables and shared and not groups:
         return replace(attempt, extra=absent, steps=(*attempt.steps, "join_tables"))
     names = sorted(_table_name(attempt, rel) for rel in absent)
     raise Refused(
         Reason(
             ReasonCode.TABLE_NOT_IN_CACHE,
             "cache {cache} does not read {tables}",
-            "join {tables} in the definition of {cache}, or store there the columns that the "
-            "query joins {tables} by",
+            _SAME_GROUPS if groups else _JOIN_IT,
             cache=CacheName(attempt.view.name),
             tables=listed(TableName, names),
         )
@@ -244,10 +254,13 @@ def _why_not_preserving(
     lapsed = why_lapsed(view, (extra,), finding_each=True)
     if lapsed is not None:
         return lapsed
-    loose = [j for j in view.plan.joins if j.validated and j.right == view.relation(extra).key]
+    loose = [j for j in view.joins if j.validated and j.right == view.relation(extra).key]
     if loose:
+        groups = view.relation(extra).groups is not None
         return (
-            Message(
+            Message("a row finds one of its groups or none")
+            if groups
+            else Message(
                 "by record-preserving join {join} a row finds one of it or none",
                 join=JoinName(loose[0].name),
             ),

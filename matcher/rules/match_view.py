@@ -253,7 +253,7 @@ def _rewrite(attempt: ViewAttempt) -> Rewrite:
             *(("roll_up",) if groups.regroup and attempt.view.keys is not None else ()),
             *(("join_again",) if attempt.notes.again else ()),
         ),
-        joins_used=tuple(dict.fromkeys((*attempt.shared.joins_used, *attempt.notes.joins_used))),
+        joins_used=_declared(attempt),
         extra=extra,
         cost=rewrite_cost(
             attempt.view.plan,
@@ -268,6 +268,13 @@ def _rewrite(attempt: ViewAttempt) -> Rewrite:
     )
 
 
+def _declared(attempt: ViewAttempt) -> tuple[str, ...]:
+    """The record-preserving joins that are relied on, of those that somebody declared."""
+    known = {join.name for join in attempt.view.joins if join not in attempt.view.plan.joins}
+    used = dict.fromkeys((*attempt.shared.joins_used, *attempt.notes.joins_used))
+    return tuple(name for name in used if name not in known)
+
+
 def _costed(attempt: ViewAttempt) -> Rewrite:
     """The rewrite with its cost.
 
@@ -275,7 +282,7 @@ def _costed(attempt: ViewAttempt) -> Rewrite:
         Refused: BASE_IS_CHEAPER, unless the query's hint asks for this cache.
     """
     rewrite, plan = _rewrite(attempt), attempt.view.plan
-    tables = [relation.key for relation in attempt.query.block.relations]
+    tables = [relation.key for relation in attempt.query.block.tables]
     sets = attempt.query.block.grouping_sets
     passes = len(sets) if sets is not None else int(attempt.query.group_keys is not None)
     base = base_cost(plan, tables, passes=passes)

@@ -20,6 +20,7 @@ from matcher.model.expr import Col, Expr, conjuncts, transform
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.normalize.grouped_relations import as_relation
 from matcher.normalize.outer_joins import declared, moved_join, null_supplied
 from matcher.sql.expressions.expr import ExprBuilder
 from matcher.sql.expressions.scope import (
@@ -82,7 +83,8 @@ class Queries(Protocol):
 class FromClause:
     """The relations and join conditions of one SELECT, gathered from left to right.
 
-    `blocks` are the SELECTs of the subqueries, CTEs and views referred to.
+    `blocks` are the SELECTs of the subqueries, CTEs and views referred to. With `grouped` those
+    that aggregate are relations among the others; else they are refused, and `groups` has them.
     """
 
     queries: Queries
@@ -95,6 +97,7 @@ class FromClause:
     outer: list[OuterJoin] = field(default_factory=list)
     commas: bool = False
     groups: list[tuple[int, Block]] = field(default_factory=list)
+    grouped: bool = False
 
     @property
     def alone(self) -> tuple[int, Block] | None:
@@ -209,7 +212,11 @@ class FromClause:
             columns = _renamed(columns, names, label)
             self.scope.sources.append(Source(qualifier, columns))
             return
-        if built.reasons and built.why == "":
+        if self.grouped and built.written is not None and built.outputs is not None:
+            written = built.written
+            if self._attempt(lambda: self._groups(written, built, qualifier, names, label)):
+                return
+        elif built.reasons and built.why == "":
             self.reasons += built.reasons
         else:
             self._refuse(
@@ -227,6 +234,22 @@ class FromClause:
             ScopeColumn(o.name, _elsewhere(o, len(self.scope.sources))) for o in built.outputs
         )
         self.scope.sources.append(Source(qualifier, _renamed(unknown, names, label)))
+
+    def _groups(
+        self,
+        written: Block,
+        built: Built,
+        qualifier: tuple[str, ...],
+        names: tuple[str, ...],
+        label: str,
+    ) -> None:
+        """Takes in an aggregating subquery as a relation."""
+        found = as_relation(written, len(self.relations))
+        shown = zip(built.outputs or (), written.outputs, strict=True)
+        columns = tuple(ScopeColumn(o.name, found.over(w.expr)) for o, w in shown)
+        self.scope.sources.append(Source(qualifier, _renamed(columns, names, label)))
+        self.relations.append(found.relation)
+        self.predicates += found.predicates
 
     def _not_found(self, node: exp.Table, parts: tuple[str, ...]) -> SqlInputError:
         line, col = position(self.queries.text, node)
@@ -352,11 +375,13 @@ class FromClause:
         columns = tuple(ScopeColumn(name, expr) for name, expr in merged)
         self.scope.sources.append(Source((), columns))
 
-    def _attempt(self, step: Callable[[], None]) -> None:
+    def _attempt(self, step: Callable[[], None]) -> bool:
         try:
             step()
         except NotSupported as error:
             self.reasons.append(error.reason)
+            return False
+        return True
 
 
 def moved(expr: Expr, shift: int) -> Expr:

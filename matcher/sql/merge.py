@@ -42,12 +42,23 @@ def merged(outer: Block, inner: Block, rel: int) -> Block | None:
     def over(expr: Expr) -> Expr:
         return transform(expr, visit)
 
-    if outer.group_keys is None:
+    if outer.group_keys is None or _shows_each_group(outer, inner, over):
         stays = inner.order_by or (inner.grouping_sets and outer.predicates)
         shown_keys = {o.expr for o in outer.outputs}
         hidden = any(k.expr not in shown_keys for k in outer.order_by)
         return None if stays or hidden else _projected(outer, inner, over)
     return _regrouped(outer, inner, over, rel)
+
+
+def _shows_each_group(outer: Block, inner: Block, over: Callable[[Expr], Expr]) -> bool:
+    """True for a DISTINCT, or a GROUP BY without aggregates, among whose keys all keys of the
+    subquery are: each of its groups is one row (RemoveRedundantAggregates)."""
+    sets = outer.grouping_sets is not None or inner.grouping_sets is not None
+    if sets or outer.having or not inner.group_keys:
+        return False
+    if any(aggregates(expr) for expr in outer.shown()):
+        return False
+    return {*inner.group_keys} <= {over(key) for key in outer.group_keys or ()}
 
 
 def _projected(outer: Block, inner: Block, over: Callable[[Expr], Expr]) -> Block:

@@ -41,6 +41,7 @@ HINT = "NO_RELATIONAL_CACHE"
 USE_HINT = "RELATIONAL_CACHE"
 STEPS_HINT = "RELATIONAL_CACHE_STEPS"
 _WHOLE = "query"
+_MOST_AGAIN = 2
 
 
 @dataclass(eq=False, slots=True)
@@ -185,6 +186,8 @@ class _Builder:
     current: str
     views: tuple[str, ...] = ()
     names_matter: bool = True
+    # how many SELECTs around are read once more: each of them reads again what stands in its IN
+    _again: int = 0
     _inlined: dict[int, Built] = field(default_factory=dict)
     _read: dict[tuple[int, int, int], tuple[Built, object]] = field(default_factory=dict)
 
@@ -291,20 +294,22 @@ class _Builder:
     def _select(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str
     ) -> Built:
-        scope = Scope(self.text, outer=outer)
-        clause = FromClause(self, ctes, scope)
-        clause.read(node)
+        scope, clause, reader, block = self._clauses(node, ctes, outer, grouped=False)
+        whole = None
+        if not reader.reasons and clause.alone is not None:
+            whole = reader.over_groups(block, clause.alone)
+        if whole is None and clause.groups and self._again < _MOST_AGAIN:
+            self._again += 1
+            again = self._clauses(node, ctes, outer, grouped=True)
+            self._again -= 1
+            if not (again[1].reasons or again[2].reasons or _shows_order(clause, again[3])):
+                scope, clause, reader, block = again
         children = list(clause.blocks)
-        reader = SelectReader(node, scope, self.settings)
-        block = reader.read(clause)
         for inner in _subqueries(node):
             blocks = self.query(inner, ctes, scope, "subquery in an expression").blocks
             # of one that is joined there is nothing more to say, but that it may be served alone
             children += [b for b in blocks if b.block is not None or id(inner) not in reader.joined]
         own = reader.reasons
-        whole = None
-        if not own and clause.alone is not None:
-            whole = reader.over_groups(block, clause.alone)
         if own:
             split = split_select(node)
             below = self._below(split, scope, clause) if split is not None else None
@@ -320,6 +325,7 @@ class _Builder:
         elif not reasons or block.group_keys is not None:
             built.why = why_not_plain(block)
             built.groups = None if reasons else block
+            built.written = None if reasons else reader.written
         if self.names_matter or label != _WHOLE:
             reasons += _nameless([item.name for item in reader.items], label)
         found = None if reasons else block
@@ -327,6 +333,16 @@ class _Builder:
         text = TextBlock(label, found, tuple(reasons), tuple(children), node, merged=merged)
         built.blocks = (text,)
         return built
+
+    def _clauses(
+        self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, *, grouped: bool
+    ) -> tuple[Scope, FromClause, SelectReader, Block]:
+        """The clauses of a SELECT; with `grouped` what aggregates in FROM are its relations."""
+        scope = Scope(self.text, outer=outer)
+        clause = FromClause(self, ctes, scope, grouped=grouped)
+        clause.read(node)
+        reader = SelectReader(node, scope, self.settings)
+        return scope, clause, reader, reader.read(clause)
 
     def _below(self, split: Split, scope: Scope, clause: FromClause) -> Block | None:
         """The block below a SELECT's window functions, None if there is none."""
@@ -352,6 +368,11 @@ class _Builder:
         outputs = tuple(Output(n or "", Col(UNKNOWN_REL, n or "", UNKNOWN)) for n in split.names)
         text = TextBlock(label, found, reasons, tuple(children), node, split)
         return Built(outputs, None, "has window functions or DISTINCT over groups", blocks=(text,))
+
+
+def _shows_order(clause: FromClause, block: Block) -> bool:
+    """True if the rows of the one subquery in FROM are shown in the order that it says."""
+    return clause.alone is not None and bool(clause.alone[1].order_by) and not block.is_aggregate
 
 
 def _nameless(names: Iterable[str | None], label: str) -> tuple[Reason, ...]:
@@ -380,7 +401,8 @@ def _with_names(built: Built, names: list[str], label: str) -> Built:
         )
     outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))
     groups = None if built.groups is None else replace(built.groups, outputs=outputs)
-    return Built(outputs, built.plain, built.why, built.reasons, built.blocks, groups)
+    why, reasons, blocks = built.why, built.reasons, built.blocks
+    return Built(outputs, built.plain, why, reasons, blocks, groups, built.written)
 
 
 def _subqueries(node: exp.Select) -> Iterator[exp.Expr]:

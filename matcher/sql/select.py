@@ -31,6 +31,7 @@ from matcher.model.message import Arg, ColumnName, Sql, Word
 from matcher.model.numbers import whole_number
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.tree_size import TreeSize
+from matcher.normalize.grouped_relations import check_groups
 from matcher.normalize.simplify import simplified
 from matcher.sql.expressions.expr import ExprBuilder, written_conjuncts
 from matcher.sql.expressions.scope import (
@@ -70,8 +71,8 @@ class Item:
 class SelectReader:
     """Reads the clauses of one SELECT whose FROM is read already.
 
-    `joined` holds the identities of the subqueries in WHERE that are joins of the block, `size` how
-    large what was read so far is.
+    `joined` holds the identities of the subqueries in WHERE that are joins of the block, `written`
+    the block before it is simplified, `size` how large what was read so far is.
     """
 
     select: exp.Select
@@ -82,6 +83,7 @@ class SelectReader:
     keys: tuple[Expr, ...] | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
     joined: set[int] = field(default_factory=set)
+    written: Block | None = None
     size: TreeSize = field(default_factory=TreeSize)
 
     def read(self, clause: FromClause) -> Block:
@@ -129,8 +131,8 @@ class SelectReader:
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
-            read = block
-            block = self._try(lambda: simplified(read)) or block
+            read = self.written = block
+            block = self._try(lambda: simplified(check_groups(read))) or block
         return block
 
     def over_groups(self, block: Block, groups: tuple[int, Block]) -> Block | None:
@@ -138,7 +140,10 @@ class SelectReader:
         where they stay two."""
         checked = self._try(lambda: self._check_grouping(block))
         found = merged(checked, groups[1], groups[0]) if checked is not None else None
-        return None if found is None else self._try(lambda: simplified(found))
+        if found is None:
+            return None
+        self.written = found
+        return self._try(lambda: simplified(check_groups(found)))
 
     def _refuse(self, code: ReasonCode, template: str, /, **args: Arg) -> None:
         self.reasons.append(not_taken(code, template, **args))
@@ -201,7 +206,8 @@ class SelectReader:
         for column in self.scope.star(qualifier):
             if column.name.lower() not in dropped:
                 self.size.add(column.expr)
-                self.items.append(Item(column.name, column.expr))
+                # a column of a subquery that Spark has made up a name for
+                self.items.append(Item(column.name or None, column.expr))
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
         """An alias given earlier in the same select list, where no input column has the name."""

@@ -16,6 +16,7 @@ from matcher.model.ir import OuterJoin, Relation
 from matcher.model.message import Arg, Message, Word
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
+from matcher.normalize.grouped_relations import as_relation
 from matcher.normalize.in_subqueries import equal_to
 from matcher.normalize.outer_joins import declared
 from matcher.sql.expressions.aggregates import is_aggregate
@@ -80,10 +81,12 @@ def as_join(
             certain.
         SqlInputError: a name that nothing in scope has.
     """
+    if test.values is not None and _is_grouped(test.select):
+        return _groups_as_join(test, clause, relations, settings)
     _check_plain(test)
     first = len(relations)
     scope = Scope(clause.scope.text, outer=clause.scope, correlated=True)
-    inner = FromClause(clause.queries, clause.ctes, scope, relations)
+    inner = FromClause(clause.queries, clause.ctes, scope, relations, grouped=True)
     inner.read(test.select)
     if inner.reasons:
         raise unsupported(
@@ -92,6 +95,9 @@ def as_join(
             why=inner.reasons[0].fault,
             test=Word(test.word),
         )
+    if inner.outer and test.values is not None and test.select.args.get("group") is not None:
+        del relations[first:]
+        return _groups_as_join(test, clause, relations, settings)
     if inner.outer:
         raise _refused(test, "of tables that are outer joined")
     on = list(inner.predicates)
@@ -109,6 +115,28 @@ def as_join(
     outer_tables = range(first, len(relations))
     own = declared((c.expr for source in scope.sources for c in source.columns), outer_tables)
     return OuterJoin("anti" if test.negated else "semi", tuple(outer_tables), tuple(on), own)
+
+
+def _is_grouped(select: exp.Select) -> bool:
+    """True of a query that aggregates, or filters its groups."""
+    if select.args.get("having") is not None:
+        return True
+    return any(is_aggregate(node) for item in select.expressions for node in item.walk())
+
+
+def _groups_as_join(
+    test: SubqueryTest, clause: FromClause, relations: list[Relation], settings: TextSettings
+) -> OuterJoin:
+    """The join with the groups of a query that is not correlated."""
+    built = clause.queries.query(test.select, clause.ctes, clause.scope, "subquery in IN")
+    if built.written is None or built.outputs is None:
+        raise _refused(test, "that aggregates")
+    found = as_relation(built.written, len(relations))
+    right = [found.over(output.expr) for output in built.written.outputs]
+    on = [*found.predicates, *_compared(test, clause.scope, right, settings)]
+    own = declared(right, (len(relations),))
+    relations.append(found.relation)
+    return OuterJoin("anti" if test.negated else "semi", (len(relations) - 1,), tuple(on), own)
 
 
 def _refused(test: SubqueryTest, template: str, /, **args: Arg) -> Exception:
@@ -140,17 +168,24 @@ def _is_star(item: exp.Expr) -> bool:
 
 
 def _equalities(test: SubqueryTest, around: Scope, builder: ExprBuilder, first: int) -> list[Expr]:
-    left = [ExprBuilder(around, builder.settings).build(value) for value in test.values or ()]
     right: list[Expr] = []
     for item in test.select.expressions:
         if _is_star(item):
             raise _refused(test, "of *")
         right.append(builder.build(item))
-    if len(left) != len(right):
-        raise _refused(test, "of another number of columns")
     if any(c.rel < first for found in right for c in columns(found)):
         raise _refused(test, "of what the query around it gives")
-    pairs = [_aligned(pair, builder.settings) for pair in zip(left, right, strict=True)]
+    return _compared(test, around, right, builder.settings)
+
+
+def _compared(
+    test: SubqueryTest, around: Scope, right: list[Expr], settings: TextSettings
+) -> list[Expr]:
+    """The values of IN, each compared with what the query gives for it."""
+    left = [ExprBuilder(around, settings).build(value) for value in test.values or ()]
+    if len(left) != len(right):
+        raise _refused(test, "of another number of columns")
+    pairs = [_aligned(pair, settings) for pair in zip(left, right, strict=True)]
     return equal_to([value for value, _ in pairs], [found for _, found in pairs], test.negated)
 
 

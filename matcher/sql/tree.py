@@ -44,7 +44,8 @@ class Built:
 
     `outputs` are its columns, None where they are not known; `plain` its block if it is
     select-project-join alone, so that it merges; `why` says why not; `groups` its block if it
-    aggregates; `reasons` are its own refusals; `blocks` its outermost SELECTs.
+    aggregates, and `written` that block as it was read, not simplified; `reasons` are its own
+    refusals; `blocks` its outermost SELECTs.
     """
 
     outputs: tuple[Output, ...] | None
@@ -53,3 +54,4 @@ class Built:
     reasons: tuple[Reason, ...] = ()
     blocks: tuple[TextBlock, ...] = ()
     groups: Block | None = None
+    written: Block | None = None

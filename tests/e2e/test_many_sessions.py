@@ -18,7 +18,16 @@ pytestmark = pytest.mark.spark
 
 NONE = dict.fromkeys(
     (
-        *("hits", "misses", "errors", "local_hits", "fresh_hits", "tail_hits", "fresh_rows"),
+        *(
+            "hits",
+            "misses",
+            "errors",
+            "local_hits",
+            "prepared_hits",
+            "fresh_hits",
+            "tail_hits",
+            "fresh_rows",
+        ),
         *("pin_hits", "pin_misses"),
     ),
     0,

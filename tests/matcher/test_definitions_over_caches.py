@@ -50,10 +50,20 @@ def test_the_ratio_of_the_cache_below_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
+    "select", ["SELECT SUM({0}) AS s FROM a", "SELECT next, SUM({0}) AS s FROM a GROUP BY next"]
+)
+@pytest.mark.parametrize("column", ["mean", "n"])
+def test_an_aggregate_of_what_is_computed_of_groups(select: str, column: str) -> None:
+    """A sum of ratios is none of base rows, and COUNT(*) + 0 is no count: both are over groups."""
+    select = select.format(column)
+    groups = BELOW.partition(" AS ")[2].partition(" ORDER BY")[0]
+    found = asked(select, select.replace("FROM a", f"FROM ({groups}) a"))
+    assert found == f"SELECT {'`next`, ' if 'next' in select else ''}`s` FROM `c`"
+
+
+@pytest.mark.parametrize(
     ("below", "select"),
     [
-        (BELOW, "SELECT SUM(mean) AS s FROM a"),  # a sum of ratios is none of base rows
-        (BELOW, "SELECT SUM(n) AS s FROM a"),  # COUNT(*) + 0 is no count
         (
             "CREATE RELATIONAL CACHE a AS SELECT store_id, SUM(units) AS u FROM sales "
             "GROUP BY store_id HAVING SUM(units) > 5;\n",

@@ -11,7 +11,7 @@ from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.text import offline
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
-from matcher.model.ir import Block, CachePlan, Rewrite
+from matcher.model.ir import Block, CachePlan, Rewrite, reads_groups
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.normalize.prepared_plan import PreparedPlan
@@ -112,8 +112,9 @@ def compare_sides(sides: Sides) -> list[str]:
 
 
 def _same_choice(sides: Sides) -> bool:
-    """Catalyst may serve a part of a SELECT that the text door refuses as a whole."""
-    refused = any(b.block is None for b in sides.text)
+    """Catalyst may serve a part of a SELECT that the text door refuses as a whole, and one side of
+    a join with groups, which is no SELECT of its own."""
+    refused = any(b.block is None or reads_groups(b.block) for b in sides.text)
     mine, theirs = sides.text_choice, sides.spark_choice
     return mine <= theirs if refused else mine == theirs
 
@@ -199,7 +200,9 @@ def _not_renderable(rewrite: Rewrite) -> Reason | None:
 def compare_blocks(sides: Sides) -> list[str]:
     """Blocks of one door that the other does not have.
 
-    A subquery that was merged into the query around it is no block of its own in Catalyst.
+    A subquery that was merged into the query around it is no block of its own in Catalyst. One
+    whose groups are a relation of the query around it has conditions in Catalyst that Spark pushed
+    into it.
     The text door takes or refuses a SELECT as a whole; Catalyst shows what stands below the
     operator at fault, and what stands below a block that it could build, for the walk alone.
     """
@@ -209,7 +212,8 @@ def compare_blocks(sides: Sides) -> list[str]:
         for parent in sides.text
         if parent.block is not None
         for child in parent.children
-        if child.block is not None and (parent.merged or is_plain(child.block))
+        if child.block is not None
+        and (parent.merged or is_plain(child.block) or reads_groups(parent.block))
     }
     spark = [s for plan in sides.spark for s in plan]
     for text in sides.text:

@@ -171,9 +171,10 @@ def located(star: Star, text: str) -> list[LocatedBlock]:
             "FULL OUTER JOIN",
         ),
         (
-            "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY shop)",
+            "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY CUBE (shop, "
+            "product))",
             "UNSUPPORTED_OPERATOR",
-            "an aggregation below",
+            "GROUPING SETS",
         ),
         (
             "SELECT sum(amount) FROM (SELECT * FROM {s}.sales UNION ALL SELECT * FROM {s}.sales)",

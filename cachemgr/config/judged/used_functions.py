@@ -8,7 +8,7 @@ from typing import Final
 
 from cachemgr.config.judged.functions import SHOW_ZONE, of_functions
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, walk
-from matcher.model.ir import Block, CachePlan
+from matcher.model.ir import Block, CachePlan, expressions_below
 
 # Calls of methods of Spark's classes that Spark puts in place of a function: any may be behind it.
 _ANY: Final = frozenset({"invoke", "staticinvoke"})
@@ -28,7 +28,8 @@ def used_functions(block: Block, plan: CachePlan) -> frozenset[str]:
         block: The block.
         plan: The cache.
     """
-    expressions = (*block.expressions(), *expressions_of(plan))
+    below = expressions_below(block.relations)
+    expressions = (*block.expressions(), *below, *expressions_of(plan))
     found = frozenset(_names(expressions))
     if found & _ANY or any("." in name for name in found):
         return found | _all_functions()
@@ -47,6 +48,7 @@ def expressions_of(plan: CachePlan) -> Iterator[Expr]:
     yield from (part for join in plan.outer for part in join.conditions())
     yield from plan.having
     yield from (key.expr for key in plan.order_by)
+    yield from expressions_below(plan.relations)
 
 
 def _names(expressions: Iterable[Expr]) -> Iterator[str]:

@@ -76,6 +76,7 @@ class _Changed:
     Args:
         session: A session of ours.
         rel: Which relation of the plan is the changed table.
+        number: Which of its base tables that is.
         others: What the others read, by the names of `tables_of`.
         came: The rows that came; where `is_marked`, also those that went, told apart by `CHANGE`.
         went: The rows that went; None where none did, or `came` has them.
@@ -84,6 +85,7 @@ class _Changed:
 
     session: SparkSession
     rel: int
+    number: int
     others: Mapping[str, Any]
     came: Any
     went: Any = None
@@ -125,8 +127,8 @@ class _Changed:
         return relations, sides
 
     def _over(self, plan: CachePlan, rows: Any) -> DataFrame:
-        names = tables_of(len(plan.relations))
-        relations = {**self.others, names[self.rel]: rows}
+        names = tables_of(len(plan.tables))
+        relations = {**self.others, names[self.number]: rows}
         return run_select(self.session, render_stored(plan, list(map(quote, names))), relations)
 
 
@@ -138,19 +140,22 @@ def _changed(
     small: bool,
 ) -> _Changed:
     others: dict[str, Any] = {}
-    rel = 0
+    # the table stands once in the plan, and not in groups below, or the delta would not be linear
+    place = delta.table.location
+    changed = 0
+    rel = next(i for i, relation in enumerate(plan.relations) if relation.key == place)
     names = tables_of(len(reads))
-    for number, (relation, read) in enumerate(zip(plan.relations, reads, strict=True)):
-        if relation.key == delta.table.location:
-            rel = number
+    for number, (table, read) in enumerate(zip(plan.tables, reads, strict=True)):
+        if table.key == place:
+            changed = number
         else:
             others[names[number]] = (
                 in_one_task(session, read) if small else of_few_files(session, read)
             )
     if delta.by_feed and delta.is_signed:
-        return _Changed(session, rel, others, rows_by_feed(session, delta), is_marked=True)
+        return _Changed(session, rel, changed, others, rows_by_feed(session, delta), is_marked=True)
     went = rows_that_went(session, delta) if delta.is_signed else None
-    return _Changed(session, rel, others, rows_that_came(session, delta), went)
+    return _Changed(session, rel, changed, others, rows_that_came(session, delta), went)
 
 
 def _columns(definition: DataFrame) -> list[str]:

@@ -27,7 +27,7 @@ from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, MatchOptions
 from matcher.model.message import Message, Number, TableName, Word, listed
 from matcher.normalize.stored_block import stored_block
-from matcher.partials.linear import why_not_linear
+from matcher.partials.linear import why_not_linear_in
 from matcher.partials.partial_rows import why_not_partials
 
 # A set of so many stored rows is written anew: that takes no longer than to append to it.
@@ -210,15 +210,14 @@ def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool)
             Message("a group that did not pass its HAVING is not stored, and may pass it now"),
         )
     block = stored_block(plan)
-    rel = next(i for i, relation in enumerate(plan.relations) if relation.key == place)
-    reason = why_not_linear(block, rel)
+    reason = why_not_linear_in(block, place)
     if reason is not None:
         return WhyFull(FullCode.DELTA_NOT_LINEAR, reason.fault)
     reason = why_not_partials(plan, options, signed=signed)
     if reason is None:
         return None
     if signed and why_not_partials(plan, options, signed=False) is None:
-        name = TableName(plan.relations[rel].name)
+        name = TableName(next(table.name for table in plan.tables if table.key == place))
         detail = Message("rows of {table} went, and {why}", table=name, why=reason.fault)
         return WhyFull(FullCode.ROWS_REMOVED, detail)
     return WhyFull(FullCode.NOT_MERGEABLE, reason.fault)

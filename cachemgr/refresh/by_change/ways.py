@@ -57,7 +57,7 @@ def open_ways(plan: CachePlan, options: MatchOptions) -> tuple[OpenWays, ...]:
         plan: What it is to hold.
         options: The settings that it is refreshed under.
     """
-    tables = {relation.key: relation.name for relation in plan.relations}
+    tables = {relation.key: relation.name for relation in plan.tables}
     return tuple(
         _ways(plan, place, name, change, options)
         for place, name in tables.items()

@@ -134,7 +134,7 @@ def analyse_definition(
     try:
         block = definition_block(captured.document, nested=bool(expanded.reads))
         plan = plan_definition(name, block)
-        render_stored(plan, [quote(relation.name) for relation in plan.relations])
+        render_stored(plan, [quote(relation.name) for relation in plan.tables])
         shown_list(plan)
     except NotRenderable as error:
         raise DefinitionError(

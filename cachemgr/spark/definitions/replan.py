@@ -150,7 +150,7 @@ def _with_columns_before(
 
 def _narrowed(before: CachePlan) -> Stands:
     by_place = columns_in_order(before)
-    by_name = {r.name.lower(): by_place[r.key] for r in before.relations}
+    by_name = {r.name.lower(): by_place[r.key] for r in before.tables}
 
     def stands(spark: SparkSession, parts: list[str]) -> DataFrame | None:
         name = ".".join(map(quote, parts))
@@ -173,7 +173,7 @@ def _by_places(
     spark: SparkSession, cache: CacheRecord, before: CachePlan, metastore: Metastore
 ) -> CachePlan:
     """The plan before, of tables whose columns may have other types by now."""
-    names = {relation.key: relation.name for relation in before.relations}
+    names = {relation.key: relation.name for relation in before.tables}
     if not _types_changed(spark, before):
         return before
     places = {name.lower(): key for key, name in names.items()}

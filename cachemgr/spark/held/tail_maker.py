@@ -30,7 +30,7 @@ from cachemgr.serving.tails import Tail, plan_of_tail
 from cachemgr.spark.held.joined_tables import JoinedTables
 from cachemgr.spark.held.pins import NotPinnable, PinKey, holds_floats
 from cachemgr.spark.hook import suspended
-from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin, reads_groups
 from matcher.normalize.stored_block import stored_block
 from matcher.partials.collapse import merged_rows
 from matcher.partials.linear import why_not_linear
@@ -286,7 +286,7 @@ def has_none(cache: ServedCache, grouping_set: GroupingSet | None, appended: App
     """Whether a cache has no tails: its rows are no groups, are only the first ones, or are not
     those of the old and the new files together."""
     plan = cache.plan
-    if plan.keys is None or plan.limit is not None or holds_floats(plan):
+    if plan.keys is None or plan.limit is not None or holds_floats(plan) or reads_groups(plan):
         return True
     if plan.is_cube and grouping_set is None:
         return True

@@ -35,10 +35,21 @@ def cache(rng: Random, world: World, name: str) -> Cache:
     joins, columns = _joins(rng, world)
     where = tuple(_filters(rng, columns))
     base = Spec(joins=joins, where=where, style=rng.choice(["on", "on", "comma"]))
+    return over(rng, name, base, columns)
+
+
+def over(
+    rng: Random, name: str, base: Spec, columns: list[Column], *, may_limit: bool = True
+) -> Cache:
+    """A cache of rows, groups or grouping sets over joins and filters; no sets, and no first rows
+    alone, unless `may_limit`."""
     kind = rng.random()
     if kind < 0.24:
-        return _plain(rng, name, base, columns)
-    return _aggregated(rng, name, base, columns, cube=kind > 0.72)
+        found = _plain(rng, name, base, columns)
+        if may_limit:
+            return found
+        return replace(found, spec=replace(found.spec, order=(), limit=None))
+    return _aggregated(rng, name, base, columns, cube=may_limit and kind > 0.72)
 
 
 def _joins(rng: Random, world: World) -> tuple[tuple[Join, ...], list[Column]]:
@@ -107,7 +118,7 @@ def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
         extra = bucket(rng, rng.choice(usable))
         if extra.text not in {i.piece.text for i in items}:
             items.append(Item(extra, "x0"))
-    spec = replace(base, items=tuple(items), tags=tags("whole.plain_cache"))
+    spec = replace(base, items=tuple(items), tags=base.tags | tags("whole.plain_cache"))
     if rng.random() < 0.4:
         order = tuple(
             (i, rng.choice(["ASC", "DESC NULLS LAST", "DESC"])) for i in range(len(items))

@@ -22,10 +22,11 @@ _ITEMS: Final = {
         functional_dependency expression_of_key grouping_sets_from_cube grouping_sets_from_plain
         grouping_id cube_view""",
     "join": """any_order chain extra_table compensating dimension_again self_join left right full
-        semi anti inner_from_outer cross non_equi role_playing""",
+        semi anti inner_from_outer cross non_equi role_playing groups groups_outer""",
     "whole": """cte from_subquery in_subquery exists scalar_subquery union_all union intersect
         except window view nested_cache plain_cache constraint declared_join top_k order_by limit
-        offset distinct having struct_field computed_output having_cache""",
+         offset distinct having struct_field computed_output having_cache groups_of_groups
+         groups_filtered""",
 }  # fmt: skip
 TAGS: Final = tuple(f"{group}.{item}" for group, text in _ITEMS.items() for item in text.split())
 _KNOWN: Final = frozenset(TAGS)

@@ -84,12 +84,19 @@ def prepare_cache(
     for _ in range(tries):
         made = cache(rng, world, name) if near is None else sibling(rng, near, name)
         made = as_written(made)
-        try:
-            workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
-        except (CacheManagerError, MatcherError):
-            continue
-        return Prepared(made, workspace, workspace.stored[name])
+        found = prepared(world, made)
+        if found is not None:
+            return found
     return None
+
+
+def prepared(world: World, made: Cache) -> Prepared | None:
+    """A cache, if the matcher takes its definition."""
+    try:
+        workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
+    except (CacheManagerError, MatcherError):
+        return None
+    return Prepared(made, workspace, workspace.stored[made.name])
 
 
 def decide(pair: Prepared, spec: Spec) -> Accepted | Refusal | Invalid:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.text.offline import Workspace, answer
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
-from matcher.model.ir import Block, Relation
+from matcher.model.ir import Block
 from tests.harness.fuzz.decide import Prepared
 from tests.harness.fuzz.doors_listed import NO_ROW, Compared, differs_as_listed, no_row
 from tests.harness.fuzz.spark_judge import compiled
@@ -80,7 +79,7 @@ def _compared(text: str, differences: list[str], document: str) -> Compared:
 
 def _definition(pair: Prepared, document: str) -> list[str]:
     try:
-        block = named(definition_block(_parsed(document)[0]))
+        block = definition_block(_parsed(document)[0])
         return compare_definition(pair.workspace.plans[pair.cache.name], block)
     except MatcherError as error:
         return [f"only the text takes it, Catalyst says {error}"]
@@ -93,7 +92,7 @@ def _query(workspace: Workspace, query: str, document: str) -> Compared:
         if remembered:
             return Compared(remembered)
         given = answer(workspace, query)
-        sides = read_sides(given, workspace, documents, named)
+        sides = read_sides(given, workspace, documents, _as_it_is)
         found = compare_sides(sides)
     except (MatcherError, CacheManagerError) as error:
         return Compared([str(error)])
@@ -107,12 +106,10 @@ def _parsed(document: str) -> list[dict[str, Any]]:
     if document.startswith("error"):
         raise MatcherError("SPARK_ERROR", document)
     found: list[dict[str, Any]] = json.loads(document)
+    for table in (table for each in found for table in each["tables"]):
+        table["location"] = "default." + table["location"].removeprefix(_ROOT + "/")
     return found
 
 
-def named(block: Block) -> Block:
-    """`block` with the text door's keys for its relations."""
-    relations = tuple(
-        Relation("default." + r.key.removeprefix(_ROOT + "/"), r.name) for r in block.relations
-    )
-    return replace(block, relations=relations)
+def _as_it_is(block: Block) -> Block:
+    return block

@@ -15,7 +15,7 @@ import pytest
 from tests.harness.fuzz.actions import SparkActions
 from tests.harness.fuzz.caches import cache
 from tests.harness.fuzz.capabilities import TAGS, tags
-from tests.harness.fuzz.decide import Accepted, decide, lifted, prepare_cache
+from tests.harness.fuzz.decide import Accepted, Refusal, decide, lifted, prepare_cache
 from tests.harness.fuzz.doors import SparkDoors
 from tests.harness.fuzz.doors_listed import differs_as_listed
 from tests.harness.fuzz.duck_judge import DuckJudge, DuckTables
@@ -31,6 +31,7 @@ from tests.harness.fuzz.worlds import (
     compare_doors,
     generate,
     generated,
+    over_groups,
     run_world,
     try_actions,
 )
@@ -97,6 +98,16 @@ def test_fields_of_structs_are_hit() -> None:
     assert any("f.f_st." in p.query and "f.f_st." in p.cache.cache.statement for p in hits)
     fields = [c.ref for c in world(seed).columns(["f"]) if c.struct]
     assert any(DuckTables(world(seed)).rows(f"SELECT {', '.join(fields)} FROM f"))
+
+
+def test_groups_below_are_hit_and_missed() -> None:
+    found = [p for seed in range(6) for p in over_groups(world(seed), 9, 12)]
+    hits = [p for p in found if isinstance(p, Accepted)]
+    seen = frozenset().union(*(p.tags for p in hits))
+    assert seen >= tags("join.groups", "whole.groups_of_groups", "whole.groups_filtered")
+    assert len(hits) >= LEAST_SHARE * len(found)
+    lacking = [r for p in found if isinstance(p, Refusal) for code, r in p.reasons]
+    assert any("does not read (f" in reason for reason in lacking), "of other groups none is asked"
 
 
 def test_declared_facts_hold_in_the_rows() -> None:

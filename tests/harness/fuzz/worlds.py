@@ -21,9 +21,11 @@ from tests.harness.fuzz.decide import (
     decide,
     decide_as_a_session,
     prepare_cache,
+    prepared,
     together,
 )
 from tests.harness.fuzz.doors_listed import Compared
+from tests.harness.fuzz.groups import grouped_cache, regrouped
 from tests.harness.fuzz.nested import nested
 from tests.harness.fuzz.oracle import Missed, could_hit
 from tests.harness.fuzz.queries import query, relit
@@ -116,6 +118,18 @@ def generate(made: World, caches: int, queries: int) -> Iterator[Accepted | Refu
                 if isinstance(found, Accepted):
                     for other in rng.sample(others, min(len(others), _OFFERED)):
                         yield decide(other, spec)
+    yield from over_groups(made, caches, queries)
+
+
+def over_groups(made: World, caches: int, queries: int) -> Iterator[Accepted | Refusal | Invalid]:
+    """The pairs of caches over groups; of a source of their own, or all others would be others."""
+    rng = Random(f"groups {made.seed}")
+    for number in range(max(1, caches // 3)):
+        drawn, groups = grouped_cache(rng, made, f"g{number}")
+        pair = prepared(made, drawn)
+        for _ in range(queries if pair is not None else 0):
+            assert pair is not None
+            yield decide(pair, regrouped(rng, query(rng, made, pair.cache), groups))
 
 
 def generated(seed: int, caches: int = CACHES, queries: int = QUERIES) -> Generated:

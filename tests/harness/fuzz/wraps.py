@@ -49,10 +49,12 @@ def _from(rng: Random, world: World, spec: Spec) -> Spec:
     return _with(spec, outer, "whole.from_subquery")
 
 
-def _union(rng: Random, world: World, spec: Spec) -> Spec:
+def _union(rng: Random, world: World, spec: Spec) -> Spec | None:
     word = rng.choice([*_SETS, "UNION ALL"])
     columns = [c for t in world.tables.values() for c in t.columns if t.name in spec.aliases]
     stored = [c for c in columns if c.ref in {p.column for p in spec.keys or ()}]
+    if not columns:  # over groups alone
+        return None
     extra = simple(rng, rng.choice(stored or columns))
     other = replace(spec, where=(*spec.where[:1], extra), order=(), limit=None, offset=None)
     bare = replace(spec, order=(), limit=None, offset=None)

@@ -117,6 +117,10 @@ def at_versions(text: str, versions: Mapping[str, int]) -> str:
 
 _SUMS: Final = {"amt": "SUM(s.amt)", "n": "COUNT(*)", "n_amt": "COUNT(s.amt)"}
 _CAT: Final = {"cat": "s.cat"}
+_BY_SHOP: Final = (
+    "SELECT b.shop, COUNT(*) AS m, SUM(b.amt) AS total FROM {sales} b WHERE b.cat <> 'b' "
+    "GROUP BY b.shop"
+)
 _CUBE_KEYS: Final = {"cat": "s.cat", "grp": "h.grp", "label": "i.label"}
 _CUBE_SETS: Final = (
     "GROUPING SETS ((s.cat, h.grp, i.label), (s.cat, h.grp), (h.grp, i.label), (h.grp), ())"
@@ -197,6 +201,18 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Shape(
             "semi", SALES, _CAT, {**_SUMS, "qty": "SUM(s.qty)"},
             where="EXISTS (SELECT 1 FROM {shops} h WHERE h.k = s.shop AND h.grp <> 'south')",
+        ),
+        Shape(  # of which only what is appended to the shops can be added
+            "beside_groups", f"{{shops}} h JOIN ({_BY_SHOP}) g ON h.k = g.shop",
+            {"name": "h.name", "grp": "h.grp", "m": "g.m", "total": "g.total"}, {},
+        ),
+        Shape(
+            "left_of_groups", f"{SALES} LEFT JOIN ({_BY_SHOP}) g ON s.shop = g.shop",
+            {"cat": "s.cat", "m": "g.m"}, {**_SUMS, "known": "COUNT(g.shop)"},
+        ),
+        Shape(
+            "groups_of_groups", f"({_BY_SHOP}) g", {"m": "g.m"},
+            {"shops": "COUNT(*)", "total": "SUM(g.total)"},
         ),
         Shape(
             "viewed", "{net_sales} s", {"cat": "s.cat", "band": "s.band"},

@@ -76,17 +76,39 @@ def test_a_definition_over_a_cache_is_one_over_its_base_tables(nested: str, flat
     assert types == [(m.name, m.agg.type) for m in wanted.measures]
 
 
+OVER_GROUPS = [
+    "SELECT region, COUNT(*) AS n FROM {} GROUP BY region",
+    "SELECT region, SUM(s) AS s FROM {} WHERE s > 1 GROUP BY region",
+    "SELECT s, SUM(n) AS n FROM {} GROUP BY s",
+    "SELECT a.region, SUM(a.s) AS s FROM {} a JOIN {} b ON a.day = b.day GROUP BY a.region",
+    "SELECT city, SUM(n) AS n FROM cust JOIN {} ON cust = cid AND s > 3 GROUP BY city",
+    "SELECT city, s FROM {} JOIN cust ON cust = cid",
+    "SELECT city, n FROM cust JOIN (SELECT cust, COUNT(*) AS n FROM {} GROUP BY cust) "
+    "ON cust = cid",
+    "SELECT f.id, x.n FROM (SELECT id, region FROM sales WHERE id > 3) f JOIN (SELECT region, "
+    "COUNT(*) AS n FROM {} GROUP BY region) x ON x.region = f.region",
+]
+
+
+@pytest.mark.parametrize("select", OVER_GROUPS)
+def test_a_definition_that_counts_or_joins_groups_of_a_cache_is_one_over_groups(
+    select: str,
+) -> None:
+    text = BELOW.partition("by_day AS ")[2].partition(";")[0]
+    found, wanted = plan(select.replace("{}", "by_day")), plan(select.replace("{}", f"({text})"))
+    assert {table.name for table in found.tables} <= {"sales", "cust"}
+    assert sorted(r.key for r in found.relations) == sorted(r.key for r in wanted.relations)
+    assert sorted(map(repr, found.predicates)) == sorted(map(repr, wanted.predicates))
+    assert (found.keys, found.measures) == (wanted.keys, wanted.measures)
+    assert (found.columns, found.outer) == (wanted.columns, wanted.outer)
+
+
 @pytest.mark.parametrize(
     ("select", "words"),
     [
-        ("SELECT region, COUNT(*) AS n FROM by_day GROUP BY region", "count the groups"),
-        ("SELECT region, SUM(s) AS s FROM by_day WHERE s > 1 GROUP BY region", "a condition"),
-        ("SELECT s, SUM(n) AS n FROM by_day GROUP BY s", "a GROUP BY key"),
-        ("SELECT a.region, SUM(a.s) AS s FROM by_day a JOIN by_day b ON a.day = b.day "
-         "GROUP BY a.region", "two caches with groups"),
-        ("SELECT city, SUM(s) AS s FROM cust LEFT JOIN by_day ON cust = cid GROUP BY city",
-         "anti joined with"),
-        ("SELECT city, s FROM by_day JOIN cust ON cust = cid", "not aggregated again"),
+        ("SELECT region, s FROM by_day WHERE s > 1", "a condition"),
+        ("SELECT city, SUM(s) AS s FROM cust LEFT JOIN by_day ON cust = cid AND s > 1 "
+         "LEFT JOIN flat ON id = cid GROUP BY city", "anti joined with"),
         ("SELECT SUM(v) AS v FROM later", "later is not declared"),
     ],
 )  # fmt: skip
