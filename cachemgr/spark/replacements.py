@@ -100,7 +100,7 @@ class Replacements:
             return None
         key = pin_key(hit)
         store = self._application.pins
-        pinned = store.get(key)
+        pinned = store.get(key, to_read=not explain)
         if explain:
             return pinned
         is_often_read = self._application.pin_pace.read(key)

@@ -122,24 +122,30 @@ class PinStore:
         """Whether the driver has copies of pins' rows, where they can be had and fit."""
         return self._max_held_bytes > 0
 
-    def get(self, key: PinKey) -> PinnedSet | None:
+    def get(self, key: PinKey, *, to_read: bool = True) -> PinnedSet | None:
         """The pin, to be used as a relation of a `Replacement`; None if there is none, or if its
-        blocks were taken away."""
+        blocks were taken away.
+
+        Args:
+            key: What is pinned.
+            to_read: Whether a query reads it, which counts.
+        """
         with self._lock:
             found = self._pins.get(key)
             if found is None:
-                self._misses += 1
+                self._misses += to_read
                 return None
-            self._pins.move_to_end(key)
+            if to_read:
+                self._pins.move_to_end(key)
         if not self._present(found):
             # unpersist() by the user's hand: the plan would still answer, but from the files and
             # slowly.
             self._remove(key, found)
             with self._lock:
-                self._misses += 1
+                self._misses += to_read
             return None
         with self._lock:
-            self._hits += 1
+            self._hits += to_read
         return found
 
     def touch(self, key: PinKey) -> None:
