@@ -17,6 +17,7 @@ ASKING = {
         "matcher/normalize/groups_of_caches.py",
         "matcher/normalize/kept_order.py",
         "matcher/normalize/nested_aggregates.py",
+        "matcher/normalize/put_in.py",
         "matcher/normalize/shown_outputs.py",
         "matcher/normalize/stored_block.py",
         "matcher/normalize/stored_plan.py",

@@ -321,6 +321,16 @@ def transform(expr: Expr, visit: Callable[[Expr], Expr | None]) -> Expr:
     return rebuild(expr, tuple(transform(child, visit) for child in expr.children))
 
 
+def moved(expr: Expr, shift: int) -> Expr:
+    """`expr` with its relation numbers moved up by `shift`."""
+    if shift == 0:
+        return expr
+    return transform(
+        expr,
+        lambda e: Col(e.rel + shift, e.name, e.type, e.nullable) if isinstance(e, Col) else None,
+    )
+
+
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     """The operands of a nested AND, flattened; a literal TRUE vanishes."""
     if isinstance(expr, Call) and expr.op == "and":

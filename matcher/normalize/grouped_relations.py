@@ -55,6 +55,7 @@ from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, is_blurred
 from matcher.normalize.constant_joins import with_constant_joins
 from matcher.normalize.outer_join_keys import OuterJoinKey, either_side, outer_join_keys
+from matcher.normalize.outer_joins import renumbered
 from matcher.normalize.relation_numbers import relabel
 from matcher.normalize.simplify import simplified
 from matcher.predicates.context import PredicateContext, column_equality
@@ -450,16 +451,10 @@ def _told(groups: Groups) -> str:
 
 
 def _placed_join(join: OuterJoin, form: _Form) -> OuterJoin:
-    moved = join.map(form.placed)
+    # as their tables declare them, and not as a FULL join has them
     declared = (Col(form.rels[c.rel], c.name, c.type, c.nullable) for c in join.declared)
-    return replace(
-        moved,
-        right=tuple(form.rels[rel] for rel in join.right),
-        declared=tuple(declared),
-        sides=tuple(
-            replace(side, rels=tuple(form.rels[rel] for rel in side.rels)) for side in moved.sides
-        ),
-    )
+    moved = renumbered(join, form.placed, form.rels.__getitem__)
+    return replace(moved, declared=tuple(declared))
 
 
 def _over(expr: Expr, known: dict[Expr, Expr]) -> Expr:

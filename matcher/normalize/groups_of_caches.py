@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from matcher.model.errors import NotSupported
-from matcher.model.expr import Col, Expr, transform
-from matcher.model.ir import Block, CachePlan, OuterJoin, Relation
+from matcher.model.expr import Expr
+from matcher.model.ir import Block, CachePlan, Relation
 from matcher.model.message import Word
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.grouped_relations import as_relation, check_groups
-from matcher.normalize.outer_joins import moved_join
+from matcher.normalize.put_in import PutIn
 from matcher.normalize.shown_outputs import shown_of_base
 from matcher.normalize.simplify import simplified
 from matcher.normalize.stored_block import stored_block
@@ -31,22 +31,21 @@ def over_groups(block: Block, caches: Mapping[str, CachePlan]) -> Block:
 
 
 def _replaced(block: Block, caches: Mapping[str, CachePlan]) -> Block:
-    put = _PutIn(frozenset(rel for join in block.outer for rel in join.right))
+    put, outer_joined = PutIn(), {rel for join in block.outer for rel in join.right}
     for number, relation in enumerate(block.relations):
-        plan, groups = caches.get(relation.key), relation.groups
-        if groups is not None:
-            keys = tuple(key.expr for key in groups.keys)
-            inner = Block(
-                groups.relations, groups.predicates, groups.columns, keys, outer=groups.outer
-            )
-            put.groups(number, _replaced(inner, caches))
+        plan, is_joined = caches.get(relation.key), number in outer_joined
+        below = _groups_of(relation, plan, caches)
+        if below is not None:
+            found = as_relation(below, len(put.relations))
+            _refuse_filter(found.predicates if is_joined else ())
+            put.groups(found, {o.name: o.expr for o in below.outputs})
         elif plan is None:
-            put.first.append(len(put.relations))
-            put.relations.append(relation)
-        elif plan.keys is None:
-            put.rows(number, plan)
+            put.kept(relation)
         else:
-            put.groups(number, replace(stored_block(plan), outputs=shown_of_base(plan)))
+            if is_joined and (plan.outer or len(plan.relations) > 1):
+                raise _refused("a cache of joined tables that is outer, semi or anti joined")
+            _refuse_filter(plan.predicates if is_joined else ())
+            put.rows(plan)
     return replace(
         block.map(put),
         relations=tuple(put.relations),
@@ -55,75 +54,23 @@ def _replaced(block: Block, caches: Mapping[str, CachePlan]) -> Block:
     )
 
 
-@dataclass(slots=True)
-class _PutIn:
-    """Expressions of a block over what stands for its relations.
+def _groups_of(
+    relation: Relation, plan: CachePlan | None, caches: Mapping[str, CachePlan]
+) -> Block | None:
+    """The block whose groups a relation has; None where it has rows."""
+    groups = relation.groups
+    if groups is not None:
+        keys = tuple(key.expr for key in groups.keys)
+        inner = Block(groups.relations, groups.predicates, groups.columns, keys, outer=groups.outer)
+        return _replaced(inner, caches)
+    if plan is None or plan.keys is None:
+        return None
+    return replace(stored_block(plan), outputs=shown_of_base(plan))
 
-    `first` is the new number of each relation, or that of the first one that stands for it.
-    """
 
-    outer_joined: frozenset[int]
-    first: list[int] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    columns: dict[tuple[int, str], Expr] = field(default_factory=dict)
-    predicates: list[Expr] = field(default_factory=list)
-    outer: list[OuterJoin] = field(default_factory=list)
-
-    def groups(self, number: int, block: Block) -> None:
-        """Takes in a block's groups for a relation that has its outputs as columns."""
-        found = as_relation(block, len(self.relations))
-        self.first.append(len(self.relations))
-        self.relations.append(found.relation)
-        self._filter(number, found.predicates)
-        self.columns |= {(number, o.name): found.over(o.expr) for o in block.outputs}
-
-    def rows(self, number: int, plan: CachePlan) -> None:
-        """Takes in the tables of a cache without groups."""
-        shift = len(self.relations)
-
-        def moved(expr: Expr) -> Expr:
-            return transform(
-                expr,
-                lambda e: (
-                    Col(e.rel + shift, e.name, e.type, e.nullable) if isinstance(e, Col) else None
-                ),
-            )
-
-        if number in self.outer_joined and (plan.outer or len(plan.relations) > 1):
-            raise _refused("a cache of joined tables that is outer, semi or anti joined")
-        self.first.append(shift)
-        self.relations += plan.relations
-        self._filter(number, tuple(map(moved, plan.predicates)))
-        self.outer += [moved_join(join, shift) for join in plan.outer]
-        self.columns |= {(number, o.name): moved(o.expr) for o in shown_of_base(plan)}
-
-    def _filter(self, number: int, predicates: tuple[Expr, ...]) -> None:
-        if predicates and number in self.outer_joined:
-            raise _refused("a cache with a filter that is outer, semi or anti joined")
-        self.predicates += predicates
-
-    def __call__(self, expr: Expr) -> Expr:
-        def visit(node: Expr) -> Expr | None:
-            if not isinstance(node, Col):
-                return None
-            found = self.columns.get((node.rel, node.name))
-            return found or Col(self.first[node.rel], node.name, node.type, node.nullable)
-
-        return transform(expr, visit)
-
-    def join(self, join: OuterJoin) -> OuterJoin:
-        """An outer join of the block."""
-        moved = join.map(self)
-        declared = (self(column) for column in join.declared)
-        return replace(
-            moved,
-            right=tuple(self.first[rel] for rel in join.right),
-            declared=tuple(c for c in declared if isinstance(c, Col)),
-            sides=tuple(
-                replace(side, rels=tuple(self.first[rel] for rel in side.rels))
-                for side in moved.sides
-            ),
-        )
+def _refuse_filter(predicates: tuple[Expr, ...]) -> None:
+    if predicates:
+        raise _refused("a cache with a filter that is outer, semi or anti joined")
 
 
 def _refused(what: str) -> NotSupported:

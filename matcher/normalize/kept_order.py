@@ -14,6 +14,7 @@ from typing import Final
 from matcher.model.expr import Expr, Lit
 from matcher.model.ir import Block, CachePlan
 from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.normalize.stored_block import stored_block
 
 MOST_CLUSTERING_COLUMNS: Final = 4
 # of which Delta keeps the least and the greatest value (delta.dataSkippingNumIndexedCols)
@@ -60,11 +61,11 @@ def kept_order(block: Block, plan: CachePlan) -> KeptOrder:
             why_not=f"it names {len(keys)} columns, and a table is clustered by "
             f"{MOST_CLUSTERING_COLUMNS} at most"
         )
-    stored = _stored(plan)
-    places = {name: number for number, (_, name) in enumerate(stored)}
+    stored = stored_block(plan).outputs
+    places = {column.name: number for number, column in enumerate(stored)}
     names: dict[Expr, str] = {}
-    for expr, name in stored:
-        names.setdefault(expr, name)
+    for column in stored:
+        names.setdefault(column.expr, column.name)
     for key in keys:
         what = next((o.name for o in block.outputs if o.expr == key and o.name), "one of its keys")
         if key not in names:
@@ -76,9 +77,3 @@ def kept_order(block: Block, plan: CachePlan) -> KeptOrder:
                 why_not=f"{what} is stored behind the first {_COLUMNS_WITH_STATISTICS} columns"
             )
     return KeptOrder(tuple(names[key] for key in keys))
-
-
-def _stored(plan: CachePlan) -> list[tuple[Expr, str]]:
-    """What is stored, in the order of the table's columns."""
-    found: list[tuple[Expr, str]] = [(c.expr, c.name) for c in (*(plan.keys or ()), *plan.columns)]
-    return found + [(m.agg, m.name) for m in plan.measures]

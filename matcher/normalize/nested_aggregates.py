@@ -17,12 +17,11 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
-from matcher.model.ir import Block, CachePlan, OuterJoin, Relation, reads_groups
+from matcher.model.ir import Block, CachePlan, reads_groups
 from matcher.model.message import Arg, Sql, Word
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.groups_of_caches import over_groups
-from matcher.normalize.outer_joins import moved_join
-from matcher.normalize.shown_outputs import shown_of_base
+from matcher.normalize.put_in import PutIn
 from matcher.normalize.simplify import simplified
 
 # Of a stored aggregate of the same name, and of counts.
@@ -136,11 +135,15 @@ def of_base_rows(block: Block, caches: Mapping[str, CachePlan]) -> Block:
     """The block over the base rows, aggregations of aggregations put together."""
     if reads_groups(block):
         raise _refused("a cache below groups")
-    put = _PutIn.over(block, caches)
-    outer_tables = {rel for join in block.outer for rel in join.right}
-    if outer_tables & put.plans.keys():
+    put, plans = PutIn(), [caches.get(relation.key) for relation in block.relations]
+    for relation, plan in zip(block.relations, plans, strict=True):
+        if plan is None:
+            put.kept(relation)
+        else:
+            put.rows(plan)
+    if any(plans[rel] is not None for join in block.outer for rel in join.right):
         raise _refused("a cache that other tables are outer, semi or anti joined with")
-    grouped = [p for p in put.plans.values() if p.keys is not None]
+    grouped = [plan for plan in plans if plan is not None and plan.keys is not None]
     if len(grouped) > 1:
         raise _refused("a join of two caches with groups")
     outer = (*put.outer, *map(put.join, block.outer))
@@ -166,71 +169,3 @@ def of_base_rows(block: Block, caches: Mapping[str, CachePlan]) -> Block:
 
 def _as_it_is(expr: Expr) -> Expr:
     return expr
-
-
-@dataclass(frozen=True, slots=True)
-class _PutIn:
-    """Expressions of a block with the caches' own in place of their columns.
-
-    `first` is the new number of each relation, or that of a cache's first one.
-    """
-
-    plans: dict[int, CachePlan]
-    first: list[int]
-    relations: list[Relation]
-    columns: dict[tuple[int, str], Expr]
-    predicates: list[Expr]
-    outer: list[OuterJoin]
-
-    @staticmethod
-    def over(block: Block, caches: Mapping[str, CachePlan]) -> _PutIn:
-        put = _PutIn({}, [], [], {}, [], [])
-        for number, relation in enumerate(block.relations):
-            shift = len(put.relations)
-            put.first.append(shift)
-            plan = caches.get(relation.key)
-            if plan is None:
-                put.relations.append(relation)
-                continue
-            put.plans[number] = plan
-            put.relations.extend(plan.relations)
-            for output in shown_of_base(plan):
-                put.columns[(number, output.name)] = _moved(output.expr, shift)
-            put.predicates.extend(_moved(p, shift) for p in plan.predicates)
-            put.outer.extend(moved_join(join, shift) for join in plan.outer)
-        return put
-
-    def __call__(self, expr: Expr) -> Expr:
-        def visit(node: Expr) -> Expr | None:
-            if not isinstance(node, Col):
-                return None
-            found = self.columns.get((node.rel, node.name))
-            return found or Col(self.first[node.rel], node.name, node.type, node.nullable)
-
-        return transform(expr, visit)
-
-    def join(self, join: OuterJoin) -> OuterJoin:
-        declared = (self(column) for column in join.declared)
-        return replace(
-            join,
-            right=tuple(self.first[rel] for rel in join.right),
-            on=tuple(map(self, join.on)),
-            declared=tuple(c for c in declared if isinstance(c, Col)),
-            sides=tuple(
-                replace(
-                    side,
-                    rels=tuple(self.first[rel] for rel in side.rels),
-                    where=tuple(map(self, side.where)),
-                )
-                for side in join.sides
-            ),
-        )
-
-
-def _moved(expr: Expr, shift: int) -> Expr:
-    def visit(node: Expr) -> Expr | None:
-        if isinstance(node, Col):
-            return Col(node.rel + shift, node.name, node.type, node.nullable)
-        return None
-
-    return transform(expr, visit)

@@ -20,11 +20,11 @@ stays with its side.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from matcher.model.errors import NotSupported
-from matcher.model.expr import Call, Col, Expr, columns, transform
+from matcher.model.expr import Call, Col, Expr, columns, moved, transform
 from matcher.model.ir import Block, OuterJoin, Side
 from matcher.model.message import Sql
 from matcher.model.operators import STRICT
@@ -195,27 +195,25 @@ def _with_nullability(block: Block, outer_tables: set[int], never_null: set[Col]
     return block.map(lambda expr: transform(expr, visit))
 
 
+def renumbered(
+    join: OuterJoin, change: Callable[[Expr], Expr], number: Callable[[int], int]
+) -> OuterJoin:
+    """A join as it is in another block.
+
+    Args:
+        join: The join.
+        change: Gives each of its expressions there.
+        number: Gives the number of each relation there.
+    """
+    changed = join.map(change)
+    return replace(
+        changed,
+        right=tuple(map(number, join.right)),
+        declared=tuple(c for c in map(change, join.declared) if isinstance(c, Col)),
+        sides=tuple(Side(tuple(map(number, side.rels)), side.where) for side in changed.sides),
+    )
+
+
 def moved_join(join: OuterJoin, shift: int) -> OuterJoin:
     """`join` with its relation numbers moved up by `shift`."""
-
-    def visit(expr: Expr) -> Expr | None:
-        if isinstance(expr, Col):
-            return Col(expr.rel + shift, expr.name, expr.type, expr.nullable)
-        return None
-
-    def col(column: Col) -> Col:
-        return Col(column.rel + shift, column.name, column.type, column.nullable)
-
-    return OuterJoin(
-        join.kind,
-        tuple(rel + shift for rel in join.right),
-        tuple(transform(p, visit) for p in join.on),
-        tuple(map(col, join.declared)),
-        tuple(
-            Side(
-                tuple(rel + shift for rel in side.rels),
-                tuple(transform(p, visit) for p in side.where),
-            )
-            for side in join.sides
-        ),
-    )
+    return renumbered(join, lambda expr: moved(expr, shift), lambda rel: rel + shift)

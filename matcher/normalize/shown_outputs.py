@@ -29,6 +29,7 @@ from matcher.model.ir import (
     Output,
     StoredColumn,
 )
+from matcher.normalize.stored_block import stored_block
 
 _FORBIDDEN_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 
@@ -208,8 +209,7 @@ def shown_of_base(plan: CachePlan) -> tuple[Output, ...]:
     Args:
         plan: The cache.
     """
-    stored: dict[str, Expr] = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
-    stored |= {m.name: m.agg for m in plan.measures}
+    stored = {column.name: column.expr for column in stored_block(plan).outputs}
 
     def held(node: Expr) -> Expr | None:
         return stored[node.name] if isinstance(node, Col) else None

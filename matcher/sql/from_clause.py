@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from sqlglot import exp
 
 from matcher.model.errors import InputCode, NotSupported, SqlInputError
-from matcher.model.expr import Col, Expr, conjuncts, transform
+from matcher.model.expr import Col, Expr, conjuncts, moved
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.message import Arg, ColumnName, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -382,16 +382,6 @@ class FromClause:
             self.reasons.append(error.reason)
             return False
         return True
-
-
-def moved(expr: Expr, shift: int) -> Expr:
-    """`expr` with its relation numbers moved up by `shift`."""
-    if shift == 0:
-        return expr
-    return transform(
-        expr,
-        lambda e: Col(e.rel + shift, e.name, e.type, e.nullable) if isinstance(e, Col) else None,
-    )
 
 
 def _elsewhere(output: Output, source: int) -> Col:
