@@ -170,12 +170,12 @@ class CacheSession:
         found = self.application.outcomes.found(context.number)
         if not settings.prepared_enabled or replacement.local is None or found is None:
             return None
+        asks = (document.shape, context.asker, frozenset(context.settings.items()))
         hit = may_be_kept(found, context.seen())
-        marked = None if hit is None else document.marked(replacement.path, hit.block)
-        if hit is None or marked is None:
+        if hit is None or document.shape is None or not self.prepared.may_try(asks):
             return None
-        asks = (marked.shape, context.asker, frozenset(context.settings.items()))
-        if not self.prepared.may_try(asks):
+        marked = document.marked(replacement.path, hit.block)
+        if marked is None:
             return None
         sql = replacement.sql
         if marked.marks:

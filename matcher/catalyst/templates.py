@@ -35,7 +35,15 @@ from matcher.catalyst.reader import (
 )
 from matcher.catalyst.split import Split
 from matcher.memory.bounded import Bounded
-from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
+from matcher.memory.free_constants import (
+    FIRST_NUMBER,
+    Mark,
+    Slots,
+    filled,
+    free_places,
+    marks_for,
+    slots_of,
+)
 from matcher.model.expr import Lit
 from matcher.model.ir import Block, reads_groups
 
@@ -76,10 +84,10 @@ class _Lifted:
         """Equal for documents that differ in constants of the same types alone."""
         return (*self.parts, *self.types)
 
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self, first: int = FIRST_NUMBER) -> tuple[Mark, ...]:
         """A constant of the same kind for each, that stands nowhere else in the document."""
         text = "".join((*self.parts, *self.constants))
-        return marks_for(text, [written[0] == '"' for written in self.constants])
+        return marks_for(text, [written[0] == '"' for written in self.constants], first)
 
     def with_marks(self, marks: tuple[Mark, ...], places: frozenset[int]) -> str:
         """The text with marks in these places."""
@@ -101,14 +109,8 @@ class _Lifted:
     def rendered_marks(self, places: frozenset[int]) -> dict[int, Mark]:
         """A mark for each of these places that can be written in SQL as well: one of a date is a
         day of the calendar."""
-        made = self.marks()
-        text = "".join((*self.parts, *self.constants))
-        day = next(
-            start
-            for start in range(_LAST_DAY - len(made), 0, -len(made) - 1)
-            if not any(str(start + place) in text for place in places)
-        )
-        return {n: day + n if self.types[n] == "date" else made[n] for n in places}
+        marks, days = self.marks(), self.marks(_LAST_DAY - len(self.types))
+        return {n: (days if self.types[n] == "date" else marks)[n] for n in places}
 
 
 def _lift(text: str) -> _Lifted:
@@ -242,7 +244,6 @@ class MarkedDocument:
         document: It.
         marks: What stands in the place of each.
         types: The types of all constants of the document.
-        shape: Equal for documents of one shape.
         block_of: Gives the block of a document of this shape by all its constants, as written
             there; None where that has to be decoded.
     """
@@ -250,7 +251,6 @@ class MarkedDocument:
     document: PlanDocument
     marks: Mapping[int, Mark]
     types: tuple[str, ...]
-    shape: int
     block_of: Callable[[Sequence[str]], Block | None]
 
 
@@ -275,6 +275,11 @@ class PlanDocument:
         """Whether what is at a path is the input of an ORDER BY without LIMIT."""
         return doc.is_sorted_above(self.structure, path)
 
+    @property
+    def shape(self) -> int | None:
+        """Equal for documents of one shape; None where nothing is known of it."""
+        return None if self._reader is None else self._reader.shape
+
     def marked(self, path: Path, block: Block) -> MarkedDocument | None:
         """The document with marks; None where nothing is known of its shape.
 
@@ -298,6 +303,11 @@ class _ShapeReader:
         self._text: Final = text
         self._lifted: Final = lifted
         self._document: dict[str, Any] | None = None
+
+    @property
+    def shape(self) -> int:
+        """See `PlanDocument.shape`."""
+        return hash(self._lifted.shape)
 
     def ways(self, node: Node, path: Path) -> int:
         """See `matcher.catalyst.reader.Reader`."""
@@ -333,7 +343,7 @@ class _ShapeReader:
             marks = lifted.rendered_marks(free)
             words = tuple(marks.get(place, "") for place in range(len(lifted.types)))
             document = PlanDocument(json.loads(lifted.with_marks(words, free)))
-            return MarkedDocument(document, marks, lifted.types, hash(lifted.shape), block_of)
+            return MarkedDocument(document, marks, lifted.types, block_of)
         return None
 
     def _own(self) -> dict[str, Any]:

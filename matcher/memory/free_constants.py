@@ -18,7 +18,7 @@ from matcher.model.ir import Block
 from matcher.model.operators import NULL_REJECTING
 
 _CONNECTS: Final = frozenset(("and", "or", "not"))
-_FIRST_NUMBER: Final = 900_000_001
+FIRST_NUMBER: Final = 900_000_001
 
 Mark: TypeAlias = str | int
 # For each argument: the place of a constant, None for what stays, or the same of its arguments.
@@ -27,15 +27,16 @@ Slots: TypeAlias = "tuple[int | Slots | None, ...]"
 Constant = Callable[[int, str], Lit]
 
 
-def marks_for(text: str, words: Sequence[bool]) -> tuple[Mark, ...]:
+def marks_for(text: str, words: Sequence[bool], first: int = FIRST_NUMBER) -> tuple[Mark, ...]:
     """A mark for each constant of a query, different from all others and from all in the query.
 
     Args:
         text: All that is written in the query, its constants too.
         words: Of each constant, whether it is a string; else it is a whole number.
+        first: The greatest number that the first mark may be.
     """
     word = next(word for n in count() if (word := f"mark{n}_") not in text)
-    number = _FIRST_NUMBER
+    number = first
     while any(str(number + place) in text for place in range(len(words))):
         number -= len(words)
     return tuple(
