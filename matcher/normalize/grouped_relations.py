@@ -358,6 +358,9 @@ def _facts(predicates: tuple[Expr, ...], context: PredicateContext) -> list[str]
     left = list(rest)
     for part in rest:
         others = [p for p in left if p is not part]
+        about = set(columns(part))
+        if about and about.isdisjoint(c for p in others for c in columns(p)):
+            continue  # said of columns that nothing else is said of
         if implies(PredicateContext((*equal, *others)), part):
             left = others
     said = PredicateContext((*equal, *left))

@@ -44,6 +44,9 @@ _WHOLE = "query"
 _MOST_AGAIN = 2
 
 
+_Read = tuple[Scope, FromClause, SelectReader, Block]
+
+
 @dataclass(eq=False, slots=True)
 class TextQuery:
     """A parsed query: its blocks outermost first, and its text. `cte_names` are names that the
@@ -294,16 +297,18 @@ class _Builder:
     def _select(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str
     ) -> Built:
-        scope, clause, reader, block = self._clauses(node, ctes, outer, grouped=False)
+        scope, clause = self._from(node, ctes, outer, grouped=False)
+        read = None if clause.alone else self._over_groups(node, ctes, outer, clause)
         whole = None
-        if not reader.reasons and clause.alone is not None:
-            whole = reader.over_groups(block, clause.alone)
-        if whole is None and clause.groups and self._again < _MOST_AGAIN:
-            self._again += 1
-            again = self._clauses(node, ctes, outer, grouped=True)
-            self._again -= 1
-            if not (again[1].reasons or again[2].reasons or _shows_order(clause, again[3])):
-                scope, clause, reader, block = again
+        if read is None:
+            reader = SelectReader(node, scope, self.settings)
+            read = scope, clause, reader, reader.read(clause)
+            if clause.alone is not None:
+                if not reader.reasons:
+                    whole = reader.over_groups(read[3], clause.alone)
+                if whole is None:
+                    read = self._over_groups(node, ctes, outer, clause) or read
+        scope, clause, reader, block = read
         children = list(clause.blocks)
         for inner in _subqueries(node):
             blocks = self.query(inner, ctes, scope, "subquery in an expression").blocks
@@ -334,15 +339,33 @@ class _Builder:
         built.blocks = (text,)
         return built
 
-    def _clauses(
+    def _from(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, *, grouped: bool
-    ) -> tuple[Scope, FromClause, SelectReader, Block]:
-        """The clauses of a SELECT; with `grouped` what aggregates in FROM are its relations."""
+    ) -> tuple[Scope, FromClause]:
+        """FROM of a SELECT; with `grouped` what aggregates in it are relations of the SELECT."""
         scope = Scope(self.text, outer=outer)
         clause = FromClause(self, ctes, scope, grouped=grouped)
         clause.read(node)
+        return scope, clause
+
+    def _over_groups(
+        self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, first: FromClause
+    ) -> _Read | None:
+        """A SELECT as a block over the groups in its FROM, None where it is none.
+
+        Args:
+            first: FROM without them.
+        """
+        if not first.groups or self._again >= _MOST_AGAIN:
+            return None
+        self._again += 1
+        scope, clause = self._from(node, ctes, outer, grouped=True)
         reader = SelectReader(node, scope, self.settings)
-        return scope, clause, reader, reader.read(clause)
+        block = reader.read(clause)
+        self._again -= 1
+        if clause.reasons or reader.reasons or _shows_order(first, block):
+            return None
+        return scope, clause, reader, block
 
     def _below(self, split: Split, scope: Scope, clause: FromClause) -> Block | None:
         """The block below a SELECT's window functions, None if there is none."""
