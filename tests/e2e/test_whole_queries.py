@@ -179,7 +179,6 @@ def test_the_first_groups(lab):
     ("tail", "code"),
     [
         ("LIMIT 3", "CLAUSE_NOT_SUPPORTED"),
-        ("ORDER BY amt", "UNSUPPORTED_OPERATOR"),
         ("ORDER BY cost LIMIT 3", "ORDER_KEY_NOT_STORED"),
         ("ORDER BY amt LIMIT 3 OFFSET 1", "CLAUSE_NOT_SUPPORTED"),
     ],
