@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> int:
                 f"{outcome.name}  {outcome.seconds:5.1f} s  {outcome.rows:3} rows ",
                 f"{outcome.blocks} served by",
                 *outcome.caches or ("none",),
+                "which spare",
+                *outcome.spared or ("no table",),
                 *outcome.differences,
                 flush=True,
             )

@@ -1,5 +1,14 @@
 -- The caches that serve TPC-DS: at most 15. The facts' foreign keys may be NULL, so a join to a
 -- dimension loses rows; the caches keep the facts' keys, and queries join the dimensions to them.
+-- A line is returned once at most: the keys of both tables are the ticket, or order, and the item.
+CREATE RECORD PRESERVING JOIN ds_store_lines_returned AS
+store_sales LEFT JOIN store_returns
+  ON ss_ticket_number = sr_ticket_number AND ss_item_sk = sr_item_sk PRESERVES store_sales;
+
+CREATE RECORD PRESERVING JOIN ds_catalog_lines_returned AS
+catalog_sales LEFT JOIN catalog_returns
+  ON cs_order_number = cr_order_number AND cs_item_sk = cr_item_sk PRESERVES catalog_sales;
+
 CREATE RELATIONAL CACHE ds_store_days AS
 SELECT ss_sold_date_sk, ss_item_sk, ss_store_sk,
   SUM(ss_ext_sales_price) AS ext_sales_price, SUM(ss_sales_price) AS sales_price,
@@ -30,13 +39,15 @@ GROUP BY ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_sold_time_sk, ss_
   ss_hdemo_sk, ss_addr_sk;
 
 CREATE RELATIONAL CACHE ds_store_places AS
-SELECT ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_promo_sk,
-  ss_sales_price, ss_net_profit, SUM(ss_ext_sales_price) AS ext_sales_price,
+SELECT ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_hdemo_sk,
+  ss_promo_sk, ss_sales_price, ss_net_profit, SUM(ss_ext_sales_price) AS ext_sales_price,
+  AVG(ss_ext_sales_price) AS average_ext_sales_price, SUM(ss_ext_wholesale_cost) AS wholesale_cost,
+  AVG(ss_ext_wholesale_cost) AS average_wholesale_cost,
   SUM(ss_quantity) AS quantity, AVG(ss_quantity) AS average_quantity,
   AVG(ss_list_price) AS list_price, AVG(ss_coupon_amt) AS coupon, AVG(ss_sales_price) AS price
 FROM store_sales
-GROUP BY ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_promo_sk,
-  ss_sales_price, ss_net_profit;
+GROUP BY ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_hdemo_sk,
+  ss_promo_sk, ss_sales_price, ss_net_profit;
 
 CREATE RELATIONAL CACHE ds_store_prices AS
 SELECT ss_quantity, ss_list_price, ss_coupon_amt, ss_wholesale_cost,
@@ -113,10 +124,20 @@ FROM web_returns
 GROUP BY wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk, wr_item_sk,
   wr_web_page_sk;
 
-CREATE RELATIONAL CACHE ds_months AS
-SELECT d_year, d_moy, d_month_seq, COUNT(*) AS days
-FROM date_dim
-GROUP BY d_year, d_moy, d_month_seq;
+CREATE RELATIONAL CACHE ds_store_sold_and_returned AS
+SELECT ss_ticket_number, ss_item_sk, ss_sold_date_sk, ss_sold_time_sk, ss_customer_sk,
+  ss_store_sk, ss_cdemo_sk, ss_hdemo_sk, ss_addr_sk, ss_promo_sk, ss_quantity, ss_wholesale_cost, ss_list_price,
+  ss_sales_price, ss_coupon_amt, ss_ext_sales_price, ss_net_paid, ss_net_profit,
+  sr_ticket_number, sr_item_sk, sr_returned_date_sk, sr_customer_sk, sr_reason_sk,
+  sr_return_quantity, sr_return_amt, sr_net_loss
+FROM store_sales LEFT JOIN store_returns
+  ON ss_ticket_number = sr_ticket_number AND ss_item_sk = sr_item_sk;
 
-CREATE RELATIONAL CACHE ds_item_names AS
-SELECT i_item_id, i_manufact_id, i_category, i_color FROM item;
+CREATE RELATIONAL CACHE ds_catalog_sold_and_returned AS
+SELECT cs_order_number, cs_item_sk, cs_sold_date_sk, cs_ship_date_sk, cs_bill_customer_sk,
+  cs_bill_cdemo_sk, cs_bill_hdemo_sk, cs_warehouse_sk, cs_promo_sk, cs_catalog_page_sk,
+  cs_quantity, cs_sales_price, cs_ext_list_price, cs_ext_sales_price, cs_net_paid, cs_net_profit,
+  cr_order_number, cr_item_sk, cr_return_quantity, cr_return_amount, cr_refunded_cash,
+  cr_reversed_charge, cr_store_credit, cr_net_loss
+FROM catalog_sales LEFT JOIN catalog_returns
+  ON cs_order_number = cr_order_number AND cs_item_sk = cr_item_sk;

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Outcome:
     """One query, run without caches, with them, and as offline explain writes it.
 
-    `blocks` of it were served by `caches` in the session; `as_text` serve it offline.
+    `blocks` of it were served by `caches` in the session, which no longer read the tables `spared`;
+    `as_text` serve it offline.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Outcome:
     caches: tuple[str, ...]
     differences: tuple[str, ...]
     reasons: tuple[str, ...]
+    spared: tuple[str, ...] = ()
     as_text: tuple[str, ...] = ()
     seconds: float = 0.0
 

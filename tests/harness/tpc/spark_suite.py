@@ -1,12 +1,14 @@
 """A suite's tables, caches and queries in Spark: what the hook sees, decides and answers.
 
-Caches are the rows of their stored SELECTs, held as Parquet files, and the decider is the matcher's
-registry alone: freshness, rights and refresh have tests of their own.
+Caches are the rows of their stored SELECTs, held as Parquet files, with what a refresh measures of
+them, and the decider is the matcher's registry alone: freshness, rights and refresh have tests of
+their own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -14,15 +16,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.refresh.measure import asked_bounds, exact_sums, open_columns, rows_name
 from cachemgr.spark import hook
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.plans import capture_query
 from cachemgr.text import offline
+from matcher.catalyst.document import tables_of
 from matcher.catalyst.reader import LocatedBlock
 from matcher.catalyst.templates import PlanDocument
-from matcher.model.ir import Relation, Rewrite
+from matcher.index.registry import Registry
+from matcher.model.ir import CachePlan, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.render.select import NotRenderable, render_rewrite
@@ -44,8 +49,9 @@ class SuiteDecider:
     """Answers from the suite's caches; `used` are the caches of the last queries."""
 
     workspace: offline.Workspace
+    registry: Registry
     keys: dict[str, str]
-    stored: dict[str, Any]
+    stored: dict[str, DataFrame]
     used: list[str] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
     dropped: list[Reason] = field(default_factory=list)
@@ -62,9 +68,17 @@ class SuiteDecider:
                 found.append(made)
             return made is not None
 
-        document.walk(visit)
+        self._known_tables(document).walk(visit)
         self.used += [r.cache for r in found]
         return found
+
+    def _known_tables(self, document: PlanDocument) -> PlanDocument:
+        """The document with the tables known by the keys of the suite's plans."""
+        tables = [
+            {**table, "location": self.keys.get(table["location"], table["location"])}
+            for table in tables_of(document.structure)
+        ]
+        return PlanDocument({**document.structure, "tables": tables})
 
     def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
         """What the hook would not put in."""
@@ -74,10 +88,7 @@ class SuiteDecider:
         if located.block is None:
             self.reasons += located.reasons
             return None
-        relations = tuple(
-            Relation(self.keys.get(r.key, r.key), r.name) for r in located.block.relations
-        )
-        block = replace(located.block, relations=relations)
+        block = located.block
         options = self.workspace.conf.options
         refused = refused_below(located.above, block, options)
         if refused is not None:
@@ -86,10 +97,10 @@ class SuiteDecider:
         if located.averaged and not options.assume_exact_averages:
             self.reasons.append(_AVERAGED)
             return None
-        decision = self.workspace.registry.decide(block, options, _not_renderable)
+        decision = self.registry.decide(block, options, _not_renderable)
         rewrite = decision.rewrite
         if rewrite is None:
-            self.reasons += self.workspace.registry.why(block, options, decision.reasons)
+            self.reasons += self.registry.why(block, options, decision.reasons)
             return None
         return self._put(located, rewrite)
 
@@ -144,7 +155,10 @@ class SparkSuite:
         tables = workspace.schema.tables.values()
         keys = {self._make(t, rows.get(t.name, [])): t.key for t in tables}
         stored = {cache: self._stored(cache, text) for cache, text in workspace.stored.items()}
-        self.decider = SuiteDecider(workspace, keys, stored)
+        registry = Registry()
+        for plan in workspace.plans.values():
+            registry.put(self._measured(plan, stored[plan.name]) if filled else plan)
+        self.decider = SuiteDecider(workspace, registry, keys, stored)
 
     def _make(self, table: Table, rows: list[tuple[Any, ...]]) -> str:
         columns = ", ".join(
@@ -159,12 +173,24 @@ class SparkSuite:
         found = capture_query(self.session, f"SELECT * FROM {self.schema}.{table.name}")
         return found.tables[0].location
 
-    def _stored(self, cache: str, select: str) -> Any:
+    def _stored(self, cache: str, select: str) -> DataFrame:
         place = str(self.folder / cache)
         self.session.sql(select).coalesce(1).write.parquet(place)
         rows = self.session.read.parquet(place)
         rows.createOrReplaceTempView(cache)
         return rows
+
+    def _measured(self, plan: CachePlan, stored: DataFrame) -> CachePlan:
+        """The plan with the sums that a refresh would have found exact."""
+        if plan.keys is None:
+            return plan
+        tables = [self.session.table(r.name.rpartition(".")[2]) for r in plan.tables]
+        rows = stored.agg({rows_name(plan): "sum"}).collect()[0][0] or 0
+        bounds = {}
+        for column in open_columns(plan, rows):
+            found = asked_bounds(self.session, tables[column.rel], [column.name])
+            bounds[column] = found[column.name]
+        return replace(plan, exact_sums=exact_sums(plan, rows, bounds))
 
     def plan(self, query: str) -> Outcome:
         """Plan one query with the caches, run nothing."""
@@ -182,6 +208,7 @@ class SparkSuite:
         with self._hooked() as decider:
             frame = self.session.sql(text)
             got = frame.collect()
+            spared = self._read(plain) - self._read(frame)
         found = [r.detail for r in decider.dropped]
         found += order.differences(text, columns, wanted, frame.dtypes, got)
         shown = offline.explain_query(decider.workspace, text)
@@ -190,7 +217,17 @@ class SparkSuite:
             wrong = order.differences(text, columns, wanted, frame.dtypes, frame.collect())
             found += [f"as text: {w}" for w in wrong]
         made = self._outcome(query, len(wanted), found)
-        return replace(made, as_text=tuple(shown["caches"]), seconds=time.monotonic() - began)
+        return replace(
+            made,
+            spared=tuple(sorted(spared)),
+            as_text=tuple(shown["caches"]),
+            seconds=time.monotonic() - began,
+        )
+
+    def _read(self, frame: DataFrame) -> set[str]:
+        """The suite's tables that an optimised query reads, in subqueries too."""
+        text = frame._jdf.queryExecution().optimizedPlan().toString()
+        return set(re.findall(rf"Relation spark_catalog\.{self.schema}\.(\w+)\[", text))
 
     @contextlib.contextmanager
     def _hooked(self) -> Iterator[SuiteDecider]:

@@ -21,7 +21,16 @@ FOLDER = Path(__file__).parent
 SUITES = ("h", "ds")
 TITLES = {"h": "TPC-H", "ds": "TPC-DS"}
 COUNTS = {"h": 22, "ds": 99}
-WANTED = {"h": 20, "ds": 60}
+WANTED = {"h": 22, "ds": 78}
+# The tables of which a cache is to spare a query at least one; of a suite without any it is enough
+# that a cache answers a part.
+FACTS = {
+    "h": frozenset[str](),
+    "ds": frozenset(
+        {"store_sales", "store_returns", "catalog_sales", "catalog_returns", "web_sales"}
+        | {"web_returns", "inventory"}
+    ),
+}
 MOST_CACHES = 15
 
 
