@@ -78,6 +78,8 @@ class Queries(Protocol):
 
     def reads(self, reference: exp.Table, table: Table) -> None: ...
 
+    def means_cte(self, reference: exp.Table) -> None: ...
+
 
 @dataclass(slots=True)
 class FromClause:
@@ -169,6 +171,7 @@ class FromClause:
         qualifier = (alias,) if alias else parts
         cte = self.ctes.get(parts[0].lower()) if len(parts) == 1 else None
         if cte is not None:
+            self.queries.means_cte(node)
             self._derived(cte, qualifier, _alias_columns(node), f"CTE {parts[0]}")
             return
         at_path = self.queries.schema.at_path(parts)

@@ -35,32 +35,34 @@ REFUSED = {
 HITS = {
     "ad_efficiency": ["cache_of_fct_marketing_daily"],
     "buyers_by_category": ["cache_of_fct_order_items"],
+    # not from a cache of fct_category_sales, whose ratio might raise in a group that HAVING drops
+    "category_margins": ["cache_of_fct_order_items"],
+    "conversion_by_device": ["cache_of_int_sessions_daily"],
     "customers_by_tier": ["cache_of_dim_customers"],
+    "daily_units_by_channel": ["cache_of_fct_daily_sales"],
+    "discount_share_by_country": ["cache_of_fct_daily_sales"],
     "funnel_by_month": ["cache_of_fct_channel_funnel"],
+    # not from a cache of fct_delivery_performance: it has a DOUBLE, and a text does not tell
+    # whether that is what is added above
+    "late_deliveries": ["cache_of_int_shipment_delays"],
     "monthly_kpis_emea": ["cache_of_fct_monthly_revenue"],
+    "orders_last_30_days": ["cache_of_fct_orders"],
+    "payment_mix": ["cache_of_fct_payment_mix"],
+    "refund_reasons": ["cache_of_fct_refunds"],
     "revenue_by_month": ["cache_of_fct_orders"],
+    "revenue_by_region": ["cache_of_fct_monthly_revenue"],
     "signups_by_week": ["cache_of_dim_customers"],
     "top_customers": ["cache_of_dim_customers"],
     "top_products": ["cache_of_fct_product_performance"],
 }
+WANTED_HITS = 16
 
 # Those that do not, and a code that says why.
 MISSES = {
-    # groups of a model that begins with CTEs are not looked for on their own
-    "category_margins": "NO_CACHE_FOR_TABLES",
-    "conversion_by_device": "COLUMN_NOT_IN_CACHE",
-    "daily_units_by_channel": "NO_CACHE_FOR_TABLES",
-    "discount_share_by_country": "NO_CACHE_FOR_TABLES",
-    "late_deliveries": "NO_CACHE_FOR_TABLES",
-    "payment_mix": "NO_CACHE_FOR_TABLES",
-    "refund_reasons": "NO_CACHE_FOR_TABLES",
-    "revenue_by_region": "NO_CACHE_FOR_TABLES",
-    # current_date(), of which a text does not tell the day
-    "orders_last_30_days": "NON_DETERMINISTIC",
     # its model may not be a cache
-    "support_satisfaction": "UNSUPPORTED_OPERATOR",
-    # joins two models, one of which has groups that no cache of the other joins
-    "tier_revenue_by_quarter": "TABLE_NOT_IN_CACHE",
+    "support_satisfaction": "UNSUPPORTED_EXPRESSION",
+    # each model has a cache, and a text does not tell whether their whole numbers are averaged
+    "tier_revenue_by_quarter": "AVG_NOT_EXACT",
 }
 
 
@@ -114,6 +116,12 @@ def test_the_caches_are_models_and_no_dashboards() -> None:
 
 def test_each_dashboard_is_expected_to_hit_or_to_miss() -> None:
     assert sorted([*HITS, *MISSES]) == sorted(project.dashboards())
+    assert len(HITS) >= WANTED_HITS
+
+
+def test_each_cache_answers_some_dashboard() -> None:
+    used = {cache for caches in HITS.values() for cache in caches}
+    assert used == set(project.workspace().plans)
 
 
 @pytest.mark.parametrize("name", list(HITS))

@@ -127,28 +127,6 @@ final as (
 
 select * from final;
 
-CREATE RELATIONAL CACHE cache_of_fct_category_sales AS
-with items as (
-
-    select * from fct_order_items
-
-)
-
-select
-    department,
-    category_name,
-    cast(date_trunc('month', order_date) as date) as order_month,
-    sum(quantity) as units,
-    sum(net_amount) as net_revenue,
-    sum(gross_margin) as gross_margin,
-    round(100 * sum(gross_margin) / nullif(sum(net_amount), 0), 1) as margin_pct,
-    count(distinct order_id) as orders,
-    count(distinct customer_id) as customers
-
-from items
-group by department, category_name, cast(date_trunc('month', order_date) as date)
-having sum(net_amount) > 0;
-
 CREATE RELATIONAL CACHE cache_of_fct_product_performance AS
 with items as (
 
@@ -324,26 +302,37 @@ final as (
 
 select * from final;
 
-CREATE RELATIONAL CACHE cache_of_fct_delivery_performance AS
-with delays as (
+CREATE RELATIONAL CACHE cache_of_int_shipment_delays AS
+with shipments as (
 
-    select * from int_shipment_delays
+    select * from stg_shipments
+
+),
+
+orders as (
+
+    select * from stg_orders
 
 )
 
 select
-    carrier,
-    cast(date_trunc('month', order_date) as date) as order_month,
-    count(*) as shipments,
-    count(delivered_date) as delivered,
-    sum(is_late) as late_shipments,
-    sum(days_to_ship) as total_days_to_ship,
-    count(days_to_ship) as shipped,
-    max(days_in_transit) as slowest_transit,
-    sum(is_late) / nullif(count(delivered_date), 0) as late_rate
+    shipments.shipment_id,
+    shipments.order_id,
+    shipments.carrier,
+    orders.order_date,
+    shipments.shipped_date,
+    shipments.delivered_date,
+    shipments.shipment_status,
+    datediff(shipments.shipped_date, orders.order_date) as days_to_ship,
+    datediff(shipments.delivered_date, shipments.shipped_date) as days_in_transit,
+    case
+        when shipments.delivered_date is null then null
+        when shipments.delivered_date > shipments.promised_date then 1
+        else 0
+    end as is_late
 
-from delays
-group by carrier, cast(date_trunc('month', order_date) as date);
+from shipments
+inner join orders on shipments.order_id = orders.order_id;
 
 CREATE RELATIONAL CACHE cache_of_fct_refunds AS
 with refunds as (
