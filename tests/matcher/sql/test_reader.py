@@ -351,6 +351,39 @@ def test_a_view_in_a_view_is_put_in_place_with_it() -> None:
     assert parsed.cte_names == {"q"}
 
 
+RIGHT_SIDE = Schema.parse(
+    """CREATE TABLE t (a INT NOT NULL, b BIGINT);
+    CREATE TABLE u (a INT NOT NULL PRIMARY KEY, n STRING, m STRING);
+    CREATE VIEW v AS SELECT a, coalesce(n, '?') AS n, m FROM u;"""
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "names_it"),
+    [
+        ("SELECT m, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY m", False),
+        ("SELECT m, SUM(b) AS s FROM v RIGHT JOIN t USING (a) GROUP BY m", False),
+        ("SELECT t.b, v.m FROM t FULL JOIN v ON t.a = v.a", False),
+        ("SELECT t.b, v.* EXCEPT (n) FROM t LEFT JOIN v ON t.a = v.a", False),
+        # where the condition names it there is no missing row yet
+        ("SELECT t.b, v.m FROM t LEFT JOIN v ON t.a = v.a AND v.n = 'q'", False),
+        ("SELECT m, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a WHERE n = 'q' GROUP BY m", True),
+        ("SELECT n, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY n", True),
+        ("SELECT m, MAX(n) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY m", True),
+        ("SELECT t.b FROM t LEFT JOIN v ON t.a = v.a ORDER BY v.n", True),
+        ("SELECT t.b, v.* FROM t LEFT JOIN v ON t.a = v.a", True),
+        ("SELECT t.b, v.n FROM t FULL JOIN v ON t.a = v.a", True),
+        ("WITH j AS (SELECT t.b, v.* FROM t LEFT JOIN v ON t.a = v.a) SELECT b, n FROM j", True),
+    ],
+)
+def test_what_is_not_null_for_missing_rows_is_refused_where_it_is_named(
+    query: str, names_it: bool
+) -> None:
+    (root,) = parse_query(query, RIGHT_SIDE).roots
+    said = any("below an outer join" in reason.detail for reason in root.reasons)
+    assert (said, root.block is None) == (names_it, names_it)
+
+
 def test_outermost_first_and_nothing_below_a_replaced_block() -> None:
     parsed = parse_query(
         "select a, count(*) as n from (select a from (select a, max(b) as m from t group by a) x) y"

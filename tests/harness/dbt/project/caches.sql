@@ -388,3 +388,31 @@ select
 from payments
 inner join orders on payments.order_id = orders.order_id
 group by orders.order_date, payments.payment_method, payments.payment_status;
+
+CREATE RELATIONAL CACHE cache_of_fct_support AS
+with tickets as (
+
+    select * from stg_tickets
+
+),
+
+customers as (
+
+    select * from stg_customers
+
+)
+
+select
+    tickets.opened_date,
+    tickets.topic,
+    tickets.priority,
+    customers.country_code,
+    count(*) as tickets,
+    sum(case when tickets.closed_at is null then 1 else 0 end) as open_tickets,
+    count(tickets.satisfaction_score) as rated_tickets,
+    sum(tickets.satisfaction_score) as satisfaction_total,
+    sum(case when tickets.satisfaction_score >= 4 then 1 else 0 end) as satisfied_tickets
+
+from tickets
+left join customers on tickets.customer_id = customers.customer_id
+group by tickets.opened_date, tickets.topic, tickets.priority, customers.country_code;
