@@ -33,6 +33,7 @@ class Shop:
     def __init__(self, stored: dict[str, str]) -> None:
         self.db = duckdb.connect()
         self.db.execute("SET TimeZone = 'UTC'; SET threads = 1; CREATE SCHEMA shop")
+        self.db.execute("CREATE MACRO timestamp_micros(n) AS make_timestamptz(n)")
         self.schema = Schema.parse(project.schema_text())
         rows = data.make()
         for table in self.schema.tables.values():
