@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
@@ -77,6 +76,8 @@ class Queries(Protocol):
     def view(self, view: View, reference: exp.Table) -> Built: ...
 
     def reads(self, reference: exp.Table, table: Table) -> None: ...
+
+    def means_cte(self, reference: exp.Table) -> None: ...
 
 
 @dataclass(slots=True)
@@ -169,6 +170,7 @@ class FromClause:
         qualifier = (alias,) if alias else parts
         cte = self.ctes.get(parts[0].lower()) if len(parts) == 1 else None
         if cte is not None:
+            self.queries.means_cte(node)
             self._derived(cte, qualifier, _alias_columns(node), f"CTE {parts[0]}")
             return
         at_path = self.queries.schema.at_path(parts)
@@ -326,7 +328,7 @@ class FromClause:
             del sources[before.sources :]
             return
         for number, source in enumerate(given, start=first):
-            self._attempt(partial(self._supply_nulls, number, source))
+            self._supply_nulls(number, source)
 
     def _full(self, start: _Place, before: _Place, between: _Place) -> None:
         """FULL JOIN of what was read since `start` with what was read since `before`."""
@@ -352,10 +354,10 @@ class FromClause:
         own = declared((c.expr for source in given for c in source.columns), outer_tables)
         self.outer.append(OuterJoin("full", outer_tables, on, own, sides))
         for number, source in enumerate(given, start=start.sources):
-            self._attempt(partial(self._supply_nulls, number, source))
+            self._supply_nulls(number, source)
 
     def _supply_nulls(self, number: int, source: Source) -> None:
-        columns = tuple(ScopeColumn(c.name, null_supplied(c.expr)) for c in source.columns)
+        columns = tuple(map(_null_supplied, source.columns))
         self.scope.sources[number] = Source(source.qualifier, columns, source.open, source.hidden)
 
     def _on(self, condition: exp.Expr) -> None:
@@ -382,6 +384,15 @@ class FromClause:
             self.reasons.append(error.reason)
             return False
         return True
+
+
+def _null_supplied(column: ScopeColumn) -> ScopeColumn:
+    """A column of the right side of an outer join, as it is above the join; one that is no such
+    column is refused where it is named, for Spark computes no others."""
+    try:
+        return ScopeColumn(column.name, null_supplied(column.expr), column.refused)
+    except NotSupported as error:
+        return ScopeColumn(column.name, column.expr, column.refused or error)
 
 
 def _elsewhere(output: Output, source: int) -> Col:

@@ -49,8 +49,7 @@ _Read = tuple[Scope, FromClause, SelectReader, Block]
 
 @dataclass(eq=False, slots=True)
 class TextQuery:
-    """A parsed query: its blocks outermost first, and its text. `cte_names` are names that the
-    query gives to CTEs."""
+    """A parsed query: its blocks outermost first, and its text."""
 
     document: Document
     roots: tuple[TextBlock, ...]
@@ -62,8 +61,9 @@ class TextQuery:
 
     @property
     def cte_names(self) -> frozenset[str]:
-        """Lower-case names of all CTEs: a table of the same name would be hidden by them."""
-        return frozenset(c.alias.lower() for c in self.document.root.find_all(exp.CTE))
+        """Lower-case names of all CTEs, those of its views included: a table of the same name would
+        be hidden by them."""
+        return self.document.names_inside
 
     @property
     def hinted(self) -> frozenset[str]:
@@ -189,6 +189,8 @@ class _Builder:
     current: str
     views: tuple[str, ...] = ()
     names_matter: bool = True
+    # CTEs of the texts that this one may be put into
+    around: frozenset[str] = frozenset()
     # how many SELECTs around are read once more: each of them reads again what stands in its IN
     _again: int = 0
     _inlined: dict[int, Built] = field(default_factory=dict)
@@ -253,6 +255,10 @@ class _Builder:
         """Note which table a name in the text stands for."""
         self.document.tables[id(reference)] = (reference, table)
 
+    def means_cte(self, reference: exp.Table) -> None:
+        """Note that a name in the text stands for one of its CTEs."""
+        self.document.ctes.add(id(reference))
+
     def view(self, view: View, reference: exp.Table) -> Built:
         """A view's query, in its own document and current schema; a reference that is read again,
         as those in EXISTS are, is the same."""
@@ -269,7 +275,8 @@ class _Builder:
             return Built(None, None, why)
         document = Document(view.text, parse_one_query(view.text))
         inner = _Builder(
-            self.schema, self.settings, document, view.current, (*self.views, view.key)
+            *(self.schema, self.settings, document, view.current, (*self.views, view.key)),
+            around=self.around | self.document.cte_names,
         )
         label = f"view {view.name}"
         built = _with_names(
@@ -286,13 +293,13 @@ class _Builder:
     def _would_read_otherwise(self, view: View, document: Document, reference: exp.Table) -> bool:
         """True if names in the view's text, or of the view, may change their meaning inlined.
 
-        A CTE on either side captures names, another current schema resolves them elsewhere, and a
-        view called by its schema leaves columns qualified by it behind.
+        A CTE around it captures names (one of its own does so there as here), another current
+        schema resolves them elsewhere, and a view called by its schema leaves columns qualified by
+        it behind.
         """
-        captures = self.document.root.find(exp.With) or document.root.find(exp.With)
+        captured = document.bare_names & (self.around | self.document.cte_names)
         qualified = bool(reference.args.get("db")) and not reference.alias
-        nested = bool(self.views)
-        return bool(captures) or qualified or nested or view.current != self.current
+        return bool(captured) or qualified or view.current != self.current
 
     def _select(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str

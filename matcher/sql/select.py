@@ -205,9 +205,11 @@ class SelectReader:
         dropped = {c.name.lower() for c in star.args.get("except_") or ()}
         for column in self.scope.star(qualifier):
             if column.name.lower() not in dropped:
-                self.size.add(column.expr)
+                expr = self._try(column.named)
+                if expr is None:  # the query around may name it all the same
+                    expr = Col(UNKNOWN_REL, column.name, column.expr.type)
                 # a column of a subquery that Spark has made up a name for
-                self.items.append(Item(column.name or None, column.expr))
+                self.items.append(Item(column.name or None, expr))
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
         """An alias given earlier in the same select list, where no input column has the name."""

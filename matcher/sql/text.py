@@ -29,12 +29,31 @@ _TAILS: Final = frozenset(
 @dataclass(eq=False, slots=True)
 class Document:
     """A parsed query and its text. `views` are its references to views, with the view's own
-    document and the alias to give; `tables` its references to tables, by `id` of the node."""
+    document and the alias to give; `tables` its references to tables, by `id` of the node; `ctes`
+    the `id`s of its references to CTEs."""
 
     text: str
     root: exp.Expr
     views: list[tuple[exp.Table, Document, str]] = field(default_factory=list)
     tables: dict[int, tuple[exp.Table, Table]] = field(default_factory=dict)
+    ctes: set[int] = field(default_factory=set)
+
+    @property
+    def cte_names(self) -> frozenset[str]:
+        """Lower-case names of the CTEs in its text."""
+        return frozenset(c.alias.lower() for c in self.root.find_all(exp.CTE))
+
+    @property
+    def names_inside(self) -> frozenset[str]:
+        """Lower-case names of the CTEs in its text, and in that of the views in it."""
+        return self.cte_names.union(*(view.names_inside for _, view, _ in self.views))
+
+    @property
+    def bare_names(self) -> frozenset[str]:
+        """Lower-case names of one part that are not known to be those of its own CTEs: what they
+        mean hangs on the text around."""
+        tables = (t for t in self.root.find_all(exp.Table) if id(t) not in self.ctes)
+        return frozenset(t.name.lower() for t in tables if len(t.parts) == 1)
 
     def tables_outside(self, pieces: Collection[int]) -> tuple[Table, ...]:
         """The tables read as they are now outside of some SELECTs, each once."""
@@ -86,7 +105,7 @@ class Document:
     ) -> Iterator[tuple[int, int, str]]:
         if self.views:
             raise NotRenderable("a view")
-        ctes = {c.alias.lower() for c in self.root.find_all(exp.CTE)}
+        ctes = self.cte_names
         for node in self.root.find_all(exp.Table):
             if _inside(node, pieces) or node.args.get("version") or node.args.get("when"):
                 continue

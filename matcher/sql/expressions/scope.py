@@ -31,10 +31,22 @@ def unsupported(code: ReasonCode, template: str, /, **args: Arg) -> NotSupported
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column that can be named, the name as declared, and what it stands for."""
+    """A column that can be named, the name as declared, and what it stands for. `refused` says why
+    a query that names it is not matched."""
 
     name: str
     expr: Expr
+    refused: NotSupported | None = None
+
+    def named(self) -> Expr:
+        """What it stands for, where it is named.
+
+        Raises:
+            NotSupported: It is `refused`.
+        """
+        if self.refused is not None:
+            raise self.refused
+        return self.expr
 
 
 @dataclass(slots=True)
@@ -93,8 +105,8 @@ class Scope:
 
         Raises:
             SqlInputError: no such column or table, or two columns of that name.
-            NotSupported: a field of a column whose type is not known, or a column of an enclosing
-                query.
+            NotSupported: a field of a column whose type is not known, a column of an enclosing
+                query, or one that is refused.
         """
         parts = parts_of(column)
         found = self._meant(parts)
@@ -174,9 +186,9 @@ class Scope:
         for source in self.sources:
             if qualifier:
                 if source.is_called(qualifier):
-                    found += [c.expr for c in source.named(name)]
+                    found += [c.named() for c in source.named(name)]
             elif name.lower() not in source.hidden:
-                found += [c.expr for c in source.named(name)]
+                found += [c.named() for c in source.named(name)]
         return found
 
     def _fields(self, parts: tuple[str, ...]) -> list[Expr]:

@@ -304,6 +304,86 @@ def test_a_view_is_put_in_place_only_if_replaced() -> None:
     assert replaced(query, "view v").startswith("select q.a, w.a from (\n<new>\n) AS `q` left join")
 
 
+LAYERS = Schema.parse(
+    """CREATE TABLE t (a INT NOT NULL, b BIGINT);
+    CREATE VIEW plain AS SELECT a, MAX(b) AS m FROM t GROUP BY a;
+    CREATE VIEW own AS WITH q AS (SELECT * FROM t) SELECT a, MAX(b) AS m FROM q GROUP BY a;
+    CREATE VIEW over AS WITH q AS (SELECT * FROM own) SELECT a, COUNT(m) AS n FROM q GROUP BY a;
+    CREATE VIEW hides AS WITH t AS (SELECT a, m FROM plain) SELECT a, COUNT(m) AS n FROM t
+    GROUP BY a;
+    CREATE VIEW itself AS WITH t AS (SELECT * FROM t) SELECT a, MAX(b) AS m FROM t GROUP BY a;"""
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "views"),
+    [
+        ("select sum(m) as s from own", {"own"}),
+        # one over another, with a CTE of the same name, which each text has for itself
+        ("select sum(n) as s from over", {"over", "own"}),
+        ("with q as (select a from t) select sum(n) as s from over join q using (a)",
+         {"over", "own"}),
+        # a CTE of the query's takes the name of what the view reads
+        ("with t as (select 1 as a) select sum(m) as s from own join t using (a)", set()),
+        ("with t as (select 1 as a) select sum(n) as s from over join t using (a)", {"over"}),
+        # one of the view around does
+        ("select sum(n) as s from hides", {"hides"}),
+        # one of its own does not hide what itself is made of, another one does
+        ("select sum(m) as s from itself", {"itself"}),
+        ("with t as (select 1 as a) select sum(m) as s from itself join t using (a)", set()),
+    ],
+)  # fmt: skip
+def test_a_view_is_put_in_place_where_no_cte_around_takes_its_names(
+    query: str, views: set[str]
+) -> None:
+    parsed = parse_query(query, LAYERS)
+    labels = {block.label for block in parsed.walk()}
+    assert {label.removeprefix("view ") for label in labels if label.startswith("view ")} == views
+
+
+def test_a_view_in_a_view_is_put_in_place_with_it() -> None:
+    parsed = parse_query("select sum(n) as s from over", LAYERS)
+    (inner,) = (block for block in parsed.walk() if block.label == "view own")
+    assert parsed.replace({inner: "<new>"}) == (
+        "select sum(n) as s from (\nWITH q AS (SELECT * FROM (\n<new>\n) AS `own`) "
+        "SELECT a, COUNT(m) AS n FROM q GROUP BY a\n) AS `over`"
+    )
+    assert parsed.cte_names == {"q"}
+
+
+RIGHT_SIDE = Schema.parse(
+    """CREATE TABLE t (a INT NOT NULL, b BIGINT);
+    CREATE TABLE u (a INT NOT NULL PRIMARY KEY, n STRING, m STRING);
+    CREATE VIEW v AS SELECT a, coalesce(n, '?') AS n, m FROM u;"""
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "names_it"),
+    [
+        ("SELECT m, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY m", False),
+        ("SELECT m, SUM(b) AS s FROM v RIGHT JOIN t USING (a) GROUP BY m", False),
+        ("SELECT t.b, v.m FROM t FULL JOIN v ON t.a = v.a", False),
+        ("SELECT t.b, v.* EXCEPT (n) FROM t LEFT JOIN v ON t.a = v.a", False),
+        # where the condition names it there is no missing row yet
+        ("SELECT t.b, v.m FROM t LEFT JOIN v ON t.a = v.a AND v.n = 'q'", False),
+        ("SELECT m, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a WHERE n = 'q' GROUP BY m", True),
+        ("SELECT n, SUM(b) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY n", True),
+        ("SELECT m, MAX(n) AS s FROM t LEFT JOIN v ON t.a = v.a GROUP BY m", True),
+        ("SELECT t.b FROM t LEFT JOIN v ON t.a = v.a ORDER BY v.n", True),
+        ("SELECT t.b, v.* FROM t LEFT JOIN v ON t.a = v.a", True),
+        ("SELECT t.b, v.n FROM t FULL JOIN v ON t.a = v.a", True),
+        ("WITH j AS (SELECT t.b, v.* FROM t LEFT JOIN v ON t.a = v.a) SELECT b, n FROM j", True),
+    ],
+)
+def test_what_is_not_null_for_missing_rows_is_refused_where_it_is_named(
+    query: str, names_it: bool
+) -> None:
+    (root,) = parse_query(query, RIGHT_SIDE).roots
+    said = any("below an outer join" in reason.detail for reason in root.reasons)
+    assert (said, root.block is None) == (names_it, names_it)
+
+
 def test_outermost_first_and_nothing_below_a_replaced_block() -> None:
     parsed = parse_query(
         "select a, count(*) as n from (select a from (select a, max(b) as m from t group by a) x) y"
