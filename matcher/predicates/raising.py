@@ -63,6 +63,13 @@ def may_raise(expr: Expr, *, ansi: bool = True, overflow: bool = True) -> bool:
     True
     >>> may_raise(Call("mod", (k, Lit(10, "int")), "int"))
     False
+    >>> is_zero = Call("eq", (k, Lit(0, "int")), "boolean")
+    >>> nullif = Call("case", (is_zero, Lit(None, "int"), k), "int")
+    >>> may_raise(Call("mod", (Lit(10, "int"), nullif), "int"))
+    False
+    >>> none, wide = (Call("cast", (e,), "double") for e in (Lit(None, "int"), k))
+    >>> may_raise(Call("div", (wide, Call("case", (is_zero, none, wide), "double")), "double"))
+    False
     """
     return next(raising(expr, ansi=ansi, overflow=overflow), None) is not None
 
@@ -98,7 +105,7 @@ def _may_raise_itself(call: Call, ansi: bool) -> bool:
     if call.op in _OVERFLOWS and call.type in FLOATS:
         return False
     if call.op in _DIVISIONS and (call.type in INTEGRAL or call.type in FLOATS):
-        return not is_nonzero(call.args[1])
+        return not _never_zero(call.args[1])
     if call.op == "cast":
         return not has_value_for_all(call.args[0].type, call.type)
     return True
@@ -107,6 +114,36 @@ def _may_raise_itself(call: Call, ansi: bool) -> bool:
 def is_nonzero(expr: Expr) -> bool:
     """True of a constant that can be divided by."""
     return isinstance(expr, Lit) and expr.value not in (None, 0)
+
+
+def _never_zero(expr: Expr) -> bool:
+    """True of what may be NULL, but is no zero: a constant, or `NULLIF(x, 0)` written out, cast to
+    a wider type as a whole or in its branches."""
+    expr = _as_it_was(expr)
+    if is_nonzero(expr):
+        return True
+    if not isinstance(expr, Call) or expr.op != "case" or len(expr.args) > 3:
+        return False
+    test, then, *rest = expr.args
+    otherwise = rest[0] if rest else Lit(None, expr.type)
+    if not isinstance(test, Call) or test.op not in ("eq", "ne"):
+        return False
+    given_up, chosen = (then, otherwise) if test.op == "eq" else (otherwise, then)
+    zero = any(isinstance(arg, Lit) and arg.value == 0 for arg in test.args)
+    return zero and _as_it_was(chosen) in test.args and _is_null(_as_it_was(given_up))
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and expr.value is None
+
+
+def _as_it_was(expr: Expr) -> Expr:
+    """A whole number before it was cast to a type that holds it as well."""
+    while isinstance(expr, Call) and expr.op == "cast" and expr.args[0].type in INTEGRAL:
+        if not has_value_for_all(expr.args[0].type, expr.type):
+            break
+        expr = expr.args[0]
+    return expr
 
 
 def has_value_for_all(source: str, target: str) -> bool:
