@@ -38,7 +38,7 @@ from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.model.ir import Block, Output
 from matcher.model.message import ColumnName, Sql, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.model.row_order import Shown
+from matcher.model.row_order import Shown, left_alone
 from matcher.normalize.grouped_relations import check_groups
 from matcher.normalize.nested_aggregates import merged
 from matcher.normalize.simplify import simplified
@@ -173,7 +173,7 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool, above: Above = _N
         return
     ordered = doc.depends_on_order(node)
     if ordered is not None:
-        yield LocatedBlock(path, None, (_left_alone(ordered),))
+        yield LocatedBlock(path, None, (left_alone(Sql(ordered)),))
         return
     kind = doc.operator(node)
     below = node
@@ -288,18 +288,6 @@ def finished(raw: LocatedBlock) -> LocatedBlock:
         return replace(raw, block=simplified(raw.block))
     except NotSupported as error:
         return replace(_unfit(raw.path, error), split=raw.split, once=raw.once)
-
-
-def _left_alone(text: str) -> Reason:
-    """Of a part whose rows' order or partitions decide on what is above it: a cache gives the same
-    rows in another order."""
-    return Reason(
-        ReasonCode.NON_DETERMINISTIC,
-        "{sql} depends on the order and the place in which Spark reads the rows below it, "
-        "which would be others in a cache",
-        "compute it over the rows of a table that holds the result",
-        sql=Sql(text),
-    )
 
 
 def ways_of(node: Node, document: Document) -> tuple[Way, ...]:

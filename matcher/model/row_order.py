@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from matcher.model.expr import Agg
 from matcher.model.ir import Block, MatchOptions
+from matcher.model.message import Arg, Word
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import (
@@ -48,6 +49,7 @@ class Shown(Flag):
     ADDS = auto()  # sums of floating point numbers
     AVERAGES = auto()  # averages of whole numbers made of the block's in ways that are not known
     UNSEEN = auto()  # what that is cannot be seen: perhaps nothing
+    PLACES = auto()  # what is drawn or numbered by the place of a row, as rand() is
 
 
 def adds_floats(agg: Agg) -> bool:
@@ -76,6 +78,8 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
         block: The block.
         options: The session's switches.
     """
+    if Shown.PLACES in above:
+        return left_alone(Word("what is drawn or numbered above"))
     if Shown.UNSEEN in above and not any(_may_show_order(o.expr.type) for o in block.outputs):
         return None
     if Shown.ADDS in above and not options.approximate_floats:
@@ -105,6 +109,22 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
     return None
 
 
+def left_alone(what: Arg) -> Reason:
+    """Why nothing is put in place below what depends on where a row stands: a cache gives the same
+    rows in another order.
+
+    Args:
+        what: What does, as SQL or in words.
+    """
+    return Reason(
+        ReasonCode.NON_DETERMINISTIC,
+        "{what} depends on the order and the place in which Spark reads the rows below it, "
+        "which would be others in a cache",
+        "compute it over the rows of a table that holds the result",
+        what=what,
+    )
+
+
 def _may_show_order(kind: str) -> bool:
     return kind in INTEGRAL or decimal_parts(kind) is not None or is_blurred(kind)
 
@@ -114,6 +134,10 @@ _AVERAGES_BEGIN: Final = ("avg", "mean", "try_avg", "regr_avg")
 _SUMS_BEGIN: Final = ("sum", "try_sum", *_AVERAGES_BEGIN)
 _MOMENTS_BEGIN: Final = ("std", "var", "corr", "covar", "skew", "kurt", "regr")
 _PICKS_BEGIN: Final = ("min", "max", "collect_set", "array_unique_agg")
+_PLACES: Final = frozenset(
+    "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id "
+    "input_file_name input_file_block_start input_file_block_length".split()
+)
 
 
 def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> Shown:
@@ -130,6 +154,8 @@ def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> 
     calls = list(_functions(select))
     names = [_name(call) for call in calls]
     found = Shown.NOTHING
+    if not _PLACES.isdisjoint(names) or _samples(select):
+        found |= Shown.PLACES
     if any(name.startswith(adding) for name in names):
         found |= Shown.ADDS
     averages = [call for call in calls if _name(call).startswith(_AVERAGES_BEGIN)]
@@ -144,6 +170,14 @@ def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> 
         if (grouped and collated) or any(name.startswith(_PICKS_BEGIN) for name in names):
             found |= Shown.PICKS
     return found
+
+
+def _samples(select: exp.Select) -> bool:
+    """True if the SELECT draws a sample of the rows of a subquery, a CTE or a view in its FROM."""
+    clause = select.args.get("from_")
+    items = [] if clause is None else [clause.this]
+    items += [join.this for join in select.args.get("joins") or ()]
+    return any(item.args.get("sample") for item in items)
 
 
 def _may_be_of(call: exp.Func, columns: Collection[str]) -> bool:

@@ -55,7 +55,7 @@ UNKNOWN = (Shown.AVERAGES, ())
         (averaging(node("Window", SUMS, f=["picks"]), SUM[1]), (Shown.PICKS, (1,))),
         (node("Window", SUMS), (Shown.NOTHING, ())),
         (node("Subquery", SUMS), (Shown.NOTHING, ())),
-        (node("Subquery", SUMS, b=1), (~Shown.NOTHING, ())),
+        (node("Subquery", SUMS, b=1), (~Shown.PLACES, ())),
     ],
 )  # fmt: skip
 def test_what_is_averaged_above(plan: dict[str, Any], expected: tuple[Shown, Any]) -> None:
