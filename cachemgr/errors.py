@@ -192,6 +192,10 @@ _RENAMED: Final = {
     "CACHE_ALREADY_EXISTS": ErrorCode.CACHE_EXISTS,
     "NOTENABLED": ErrorCode.NOT_ENABLED,
     "TABLE_NOT_READABLE": ErrorCode.TABLE_UNREADABLE,
+    # what these refused is accepted today, and still stands in what earlier releases stored
+    "DUPLICATE_KEY_COLUMN": ErrorCode.DUPLICATE_COLUMN,
+    "EXPRESSION_OVER_AGGREGATES": ErrorCode.EXPRESSION_NOT_SUPPORTED,
+    "UNNAMED_COLUMN": ErrorCode.EXPRESSION_NOT_SUPPORTED,
 }
 
 

@@ -69,6 +69,7 @@ def test_what_the_matcher_finds_wrong_with_a_text_is_an_error_code_as_well() -> 
     [
         ("BASE_TABLE_UNREADABLE", ErrorCode.TABLE_UNREADABLE),
         ("CACHE_ALREADY_EXISTS", ErrorCode.CACHE_EXISTS),
+        ("UNNAMED_COLUMN", ErrorCode.EXPRESSION_NOT_SUPPORTED),
         ("NOTENABLED", ErrorCode.NOT_ENABLED),
         ("TABLE_NOT_READABLE", ErrorCode.TABLE_UNREADABLE),
     ],
