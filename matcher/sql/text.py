@@ -51,7 +51,7 @@ class Document:
     @property
     def bare_names(self) -> frozenset[str]:
         """Lower-case names of one part that are not known to be those of its own CTEs: what they
-        mean hangs on the text around."""
+        mean depends on the text around."""
         tables = (t for t in self.root.find_all(exp.Table) if id(t) not in self.ctes)
         return frozenset(t.name.lower() for t in tables if len(t.parts) == 1)
 
