@@ -74,6 +74,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "spark.sql.parquet.int96RebaseModeInWrite": ("LEGACY", "EXCEPTION"),
     "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"),
     "spark.sql.planChangeLog.level": ("INFO",),
+    "spark.sql.session.localRelationSizeLimit": ("1GB",),  # of Spark 4.1
     "spark.sql.sources.partitionOverwriteMode": ("DYNAMIC",),
     "spark.sql.sources.useListFilesFileSystemList": ("",),
     "spark.sql.storeAssignmentPolicy": ("LEGACY", "STRICT"),
