@@ -48,6 +48,8 @@ def _frame(text: str) -> SimpleNamespace:
         ("Scan [file:/w/tables/f]", Counted(misses=1), ""),
         ("Scan [file:/w/caches/1]", Counted(misses=1), "a cache was read"),
         ("Scan [file:/w/tables/f]", Counted(hits=1), "no cache was read"),
+        ("In-memory table relational_cache.c@v1, [file:/w/tables/f]", Counted(hits=1), ""),
+        ("In-memory table relational_cache.c@v1", Counted(misses=1), "a cache was read"),
         ("LocalTableScan [3]", Counted(hits=1), ""),
         ("Scan [file:/w/caches/1]", Counted(hits=1, errors=1), "errors"),
     ],
