@@ -62,8 +62,9 @@ def test_no_default_that_may_change_a_row_of_a_cache_differs() -> None:
 @pytest.mark.spark
 def test_the_defaults_of_this_spark_are_still_those(spark) -> None:
     minor, here = minor_of(spark.version), defaults(spark)
-    known = stored_defaults()
-    assert {k: v.get(minor) for k, v in known.items()} == {k: here.get(k) for k in known}
+    # others may be here, too: Spark registers some when a class of theirs is first used
+    known = {k: v[minor] for k, v in stored_defaults().items() if minor in v}
+    assert known and known == {k: here.get(k) for k in known}
 
 
 @pytest.mark.spark
