@@ -14,7 +14,7 @@ FIRST, COLLECT_LIST, ROW_NUMBER over ties and the like have no stated order in S
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Flag, auto
 from typing import Final
 
@@ -134,13 +134,22 @@ _AVERAGES_BEGIN: Final = ("avg", "mean", "try_avg", "regr_avg")
 _SUMS_BEGIN: Final = ("sum", "try_sum", *_AVERAGES_BEGIN)
 _MOMENTS_BEGIN: Final = ("std", "var", "corr", "covar", "skew", "kurt", "regr")
 _PICKS_BEGIN: Final = ("min", "max", "collect_set", "array_unique_agg")
+_FLOAT_TYPES: Final = frozenset({exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE})
+# Calls that give a number of their arguments' type, whole numbers, or no number.
+_KEEP_TYPES: Final = (
+    *(exp.Sum, exp.Min, exp.Max, exp.Count, exp.Case, exp.If, exp.Coalesce, exp.Nullif),
+    *(exp.Abs, exp.Greatest, exp.Least, exp.And, exp.Or, exp.Not, exp.Upper, exp.Lower, exp.Length),
+    *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Substring, exp.Concat, exp.Trim),
+)
 _PLACES: Final = frozenset(
     "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id "
     "input_file_name input_file_block_start input_file_block_length".split()
 )
 
 
-def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> Shown:
+def shown_by_text(
+    select: exp.Select, below: Block, *, direct: bool = False, floats: bool = False
+) -> Shown:
     """What a SELECT may show of the order of a block's rows, by the names of its functions alone:
     of what their arguments are nothing is known, but of bare columns of the block.
 
@@ -148,19 +157,24 @@ def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> 
         select: The SELECT.
         below: The block, in its FROM or below its window functions.
         direct: Whether the names of columns in it are those of the block's outputs.
+        floats: Whether FLOAT or DOUBLE values may have been worked out of them in between.
     """
     types = [output.expr.type for output in below.outputs]
-    adding = _MOMENTS_BEGIN + (_SUMS_BEGIN if any(t in FLOATS for t in types) else ())
+    floats = floats or any(t in FLOATS for t in types)
+    adding = _MOMENTS_BEGIN + (_SUMS_BEGIN if floats else ())
     calls = list(_functions(select))
     names = [_name(call) for call in calls]
     found = Shown.NOTHING
     if not _PLACES.isdisjoint(names) or _samples(select):
         found |= Shown.PLACES
-    if any(name.startswith(adding) for name in names):
+    sums = [call for call in calls if _name(call).startswith(_SUMS_BEGIN)]
+    if any(name.startswith(adding) for name in names) or any(
+        makes_floats(call.iter_expressions()) for call in sums
+    ):
         found |= Shown.ADDS
     averages = [call for call in calls if _name(call).startswith(_AVERAGES_BEGIN)]
     if direct:
-        whole = {output.name for output in below.outputs if output.expr.type in INTEGRAL}
+        whole = {o.name.lower() for o in below.outputs if o.expr.type in INTEGRAL}
         averages = [call for call in averages if _may_be_of(call, whole)]
     if averages and any(t in INTEGRAL for t in types):
         found |= Shown.AVERAGES
@@ -172,6 +186,31 @@ def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> 
     return found
 
 
+def makes_floats(parts: Iterable[exp.Expr]) -> bool:
+    """True if FLOAT or DOUBLE values may be worked out of other numbers, as a quotient is. Of bare
+    columns the caller knows better.
+
+    Args:
+        parts: Expressions of a SELECT.
+    """
+    stack = list(parts)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, exp.Query):
+            continue
+        if isinstance(item, exp.Cast):
+            if item.to.this in _FLOAT_TYPES:
+                return True
+        elif isinstance(item, exp.Div | exp.Anonymous):
+            return True
+        elif isinstance(item, exp.Func) and not isinstance(item, _KEEP_TYPES):
+            return True
+        elif isinstance(item, exp.Literal) and not item.is_string and "e" in item.name.lower():
+            return True
+        stack += item.iter_expressions()
+    return False
+
+
 def _samples(select: exp.Select) -> bool:
     """True if the SELECT draws a sample of the rows of a subquery, a CTE or a view in its FROM."""
     clause = select.args.get("from_")
@@ -181,9 +220,9 @@ def _samples(select: exp.Select) -> bool:
 
 
 def _may_be_of(call: exp.Func, columns: Collection[str]) -> bool:
-    """False for a call of one column that is none of these."""
+    """False for a call of one column that is none of these, which are in lower case."""
     argument = call.this
-    return not isinstance(argument, exp.Column) or argument.name in columns
+    return not isinstance(argument, exp.Column) or argument.name.lower() in columns
 
 
 def _name(call: exp.Func) -> str:

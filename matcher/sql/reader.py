@@ -21,7 +21,7 @@ from matcher.model.expr import Col
 from matcher.model.ir import Block, Output
 from matcher.model.message import Number, Word
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.model.row_order import Shown, shown_by_text
+from matcher.model.row_order import Shown, makes_floats, shown_by_text
 from matcher.render.select import quote
 from matcher.sql.comments import steps_in
 from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
@@ -128,9 +128,14 @@ class TextQuery:
 def _shown(block: TextBlock, above: tuple[TextBlock, ...]) -> Shown:
     if block.block is None:
         return Shown.NOTHING
-    found = [shown_by_text(outer.node, block.block) for outer in above]
+    found, floats = [], False
     if block.split is not None:
-        found.append(shown_by_text(block.split.on_top(), block.block, direct=True))
+        on_top = block.split.on_top()
+        found.append(shown_by_text(on_top, block.block, direct=True))
+        floats = makes_floats(on_top.expressions)
+    for outer in reversed(above):
+        found.append(shown_by_text(outer.node, block.block, floats=floats))
+        floats = floats or makes_floats(outer.node.expressions)
     return reduce(or_, found, Shown.NOTHING)
 
 

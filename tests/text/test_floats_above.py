@@ -1,0 +1,62 @@
+"""FLOAT and DOUBLE values that a text works out of whole numbers above a block, and adds up: their
+last digits show in which order the rows come (matcher/model/row_order.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cachemgr.text import offline
+
+SCHEMA = "CREATE TABLE t (a INT, d INT, x INT NOT NULL, p DECIMAL(10,2) NOT NULL)"
+CACHE = """CREATE RELATIONAL CACHE c AS
+SELECT a, d, SUM(x) AS s, COUNT(*) AS n, SUM(p) AS p FROM t GROUP BY a, d;"""
+GROUPS = "(SELECT a, d, SUM(x) AS s, COUNT(*) AS n, SUM(p) AS p FROM t GROUP BY a, d) q"
+WHOLE = "(SELECT a, d, SUM(x) AS s FROM t GROUP BY a, d) q"
+
+
+def answer(query: str) -> offline.Answer:
+    return offline.answer(offline.prepare(SCHEMA, CACHE), query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a, SUM(s / n) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(CAST(s AS DOUBLE)) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(DOUBLE(s)) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(s * 1e0) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(s * 0.1D) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(SQRT(n)) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(my_function(n)) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(r) AS r FROM (SELECT a, s / n AS r FROM {GROUPS}) w GROUP BY a",
+        f"SELECT a, SUM(s) OVER (ORDER BY d) AS r FROM (SELECT a, d, s / n AS s FROM {GROUPS}) w",
+        f"SELECT SUM(m) FROM (SELECT a, AVG(s) AS m FROM {WHOLE} GROUP BY a) w",
+    ],
+)
+def test_noop_floats_are_made_and_added_above(query: str) -> None:
+    found = answer(query)
+    assert not found.rewrites
+    told = {r.code.value for r in (*found.reasons, *found.refused)}
+    assert told & {
+        "FLOAT_NOT_EXACT",
+        "AVG_NOT_EXACT",
+        "NON_DETERMINISTIC",
+        "UNSUPPORTED_EXPRESSION",
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a, SUM(s) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(s * 2 + n) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(CASE WHEN n > 1 THEN COALESCE(s, 0) END) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(p * 0.1) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, SUM(CAST(s AS DECIMAL(30,2))) AS r FROM {GROUPS} GROUP BY a",
+        f"SELECT a, s / n AS r FROM {GROUPS}",
+        f"SELECT a, MAX(s / n) AS r, SUM(s) AS u FROM {GROUPS} GROUP BY a",
+        f"SELECT a, s / n AS r, SUM(s) OVER (PARTITION BY a) AS u FROM {GROUPS}",
+    ],
+)
+def test_sums_of_exact_numbers_above_are_hits(query: str) -> None:
+    assert [r.cache for r in answer(query).rewrites] == ["c"]
