@@ -14,7 +14,7 @@ FIRST, COLLECT_LIST, ROW_NUMBER over ties and the like have no stated order in S
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Flag, auto
 from typing import Final
 
@@ -148,7 +148,12 @@ _PLACES: Final = frozenset(
 
 
 def shown_by_text(
-    select: exp.Select, below: Block, *, direct: bool = False, floats: bool = False
+    select: exp.Select,
+    below: Block,
+    *,
+    direct: bool = False,
+    floats: bool = False,
+    others: Mapping[str, frozenset[str]] | None = None,
 ) -> Shown:
     """What a SELECT may show of the order of a block's rows, by the names of its functions alone:
     of what their arguments are nothing is known, but of bare columns of the block.
@@ -158,6 +163,8 @@ def shown_by_text(
         below: The block, in its FROM or below its window functions.
         direct: Whether the names of columns in it are those of the block's outputs.
         floats: Whether FLOAT or DOUBLE values may have been worked out of them in between.
+        others: If other tables are joined to the block, the types of their columns by lower-case
+            name: the order of their rows is then that of the block's.
     """
     types = [output.expr.type for output in below.outputs]
     floats = floats or any(t in FLOATS for t in types)
@@ -178,12 +185,27 @@ def shown_by_text(
         averages = [call for call in averages if _may_be_of(call, whole)]
     if averages and any(t in INTEGRAL for t in types):
         found |= Shown.AVERAGES
+    if others is not None:
+        own = {o.name.lower(): o.expr.type for o in below.outputs}
+        if not _kinds(sums, own, others).isdisjoint({*FLOATS, ""}):
+            found |= Shown.ADDS
+        if not _kinds(averages, own, others).isdisjoint({*INTEGRAL, ""}):
+            found |= Shown.AVERAGES
     grouped = select.args.get("group") or select.args.get("distinct")
     if any(map(is_blurred, types)):
         collated = any(map(is_collated, types))
         if (grouped and collated) or any(name.startswith(_PICKS_BEGIN) for name in names):
             found |= Shown.PICKS
     return found
+
+
+def _kinds(
+    calls: Iterable[exp.Func], own: Mapping[str, str], others: Mapping[str, frozenset[str]]
+) -> set[str]:
+    """The types of the columns that calls are of, "" for one of which nothing is known."""
+    names = {column.name.lower() for call in calls for column in call.find_all(exp.Column)}
+    kinds = {kind for name in names for kind in others.get(name, ())}
+    return kinds.union(own[n] if n in own else "" for n in names if n in own or n not in others)
 
 
 def makes_floats(parts: Iterable[exp.Expr]) -> bool:

@@ -104,7 +104,7 @@ class TextQuery:
             if id(block) in seen:
                 continue
             seen.add(id(block))
-            block.above = _shown(block, above)
+            block.above = _shown(block, above, self.document)
             if not replace(block):
                 around = (*above, block)
                 stack.extend((child, around) for child in reversed(block.children))
@@ -125,16 +125,18 @@ class TextQuery:
         return self.document.replaced(pieces, clause)
 
 
-def _shown(block: TextBlock, above: tuple[TextBlock, ...]) -> Shown:
+def _shown(block: TextBlock, above: tuple[TextBlock, ...], document: Document) -> Shown:
     if block.block is None:
         return Shown.NOTHING
-    found, floats = [], False
+    found, floats, others = [], False, None
     if block.split is not None:
         on_top = block.split.on_top()
         found.append(shown_by_text(on_top, block.block, direct=True))
         floats = makes_floats(on_top.expressions)
     for outer in reversed(above):
-        found.append(shown_by_text(outer.node, block.block, floats=floats))
+        if others is None and outer.node.args.get("joins"):
+            others = document.types_by_name()
+        found.append(shown_by_text(outer.node, block.block, floats=floats, others=others))
         floats = floats or makes_floats(outer.node.expressions)
     return reduce(or_, found, Shown.NOTHING)
 

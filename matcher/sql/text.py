@@ -55,6 +55,15 @@ class Document:
         tables = (t for t in self.root.find_all(exp.Table) if id(t) not in self.ctes)
         return frozenset(t.name.lower() for t in tables if len(t.parts) == 1)
 
+    def types_by_name(self) -> dict[str, frozenset[str]]:
+        """The types of all columns of a lower-case name, of the tables that are read."""
+        found: dict[str, frozenset[str]] = {}
+        for _, table in self.tables.values():
+            for column in table.columns:
+                name = column.name.lower()
+                found[name] = found.get(name, frozenset()) | {column.type}
+        return found
+
     def tables_outside(self, pieces: Collection[int]) -> tuple[Table, ...]:
         """The tables read as they are now outside of some SELECTs, each once."""
         return tuple(

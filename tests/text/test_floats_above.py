@@ -7,7 +7,8 @@ import pytest
 
 from cachemgr.text import offline
 
-SCHEMA = "CREATE TABLE t (a INT, d INT, x INT NOT NULL, p DECIMAL(10,2) NOT NULL)"
+SCHEMA = """CREATE TABLE t (a INT, d INT, x INT NOT NULL, p DECIMAL(10,2) NOT NULL);
+CREATE TABLE u (a INT, f DOUBLE, g DECIMAL(10,2), k INT, s FLOAT)"""
 CACHE = """CREATE RELATIONAL CACHE c AS
 SELECT a, d, SUM(x) AS s, COUNT(*) AS n, SUM(p) AS p FROM t GROUP BY a, d;"""
 GROUPS = "(SELECT a, d, SUM(x) AS s, COUNT(*) AS n, SUM(p) AS p FROM t GROUP BY a, d) q"
@@ -30,6 +31,12 @@ def answer(query: str) -> offline.Answer:
         f"SELECT a, SUM(my_function(n)) AS r FROM {GROUPS} GROUP BY a",
         f"SELECT a, SUM(r) AS r FROM (SELECT a, s / n AS r FROM {GROUPS}) w GROUP BY a",
         f"SELECT a, SUM(s) OVER (ORDER BY d) AS r FROM (SELECT a, d, s / n AS s FROM {GROUPS}) w",
+        f"SELECT q.a, SUM(f) AS r FROM {GROUPS} JOIN u ON q.a = u.a GROUP BY q.a",
+        f"SELECT q.a, SUM(u.s) AS r FROM {GROUPS}, u WHERE q.a = u.a GROUP BY q.a",
+        f"SELECT q.a, AVG(k) AS r FROM {WHOLE} LEFT JOIN u ON q.a = u.a GROUP BY q.a",
+        f"SELECT a, SUM(r) AS r FROM (SELECT q.a, n, f AS r FROM {GROUPS} JOIN u ON q.a = u.a) w "
+        "GROUP BY a",
+        f"SELECT a, SUM(r) FROM (SELECT q.a, k AS r FROM {GROUPS} JOIN u USING (a)) w GROUP BY a",
         f"SELECT SUM(m) FROM (SELECT a, AVG(s) AS m FROM {WHOLE} GROUP BY a) w",
     ],
 )
@@ -54,6 +61,9 @@ def test_noop_floats_are_made_and_added_above(query: str) -> None:
         f"SELECT a, SUM(p * 0.1) AS r FROM {GROUPS} GROUP BY a",
         f"SELECT a, SUM(CAST(s AS DECIMAL(30,2))) AS r FROM {GROUPS} GROUP BY a",
         f"SELECT a, s / n AS r FROM {GROUPS}",
+        f"SELECT q.a, SUM(g) AS r, SUM(n) AS n FROM {GROUPS} JOIN u ON q.a = u.a GROUP BY q.a",
+        f"SELECT q.a, SUM(k) AS r FROM {GROUPS} JOIN u ON q.a = u.a GROUP BY q.a",
+        f"SELECT f, n FROM {GROUPS} JOIN u ON q.a = u.a",
         f"SELECT a, MAX(s / n) AS r, SUM(s) AS u FROM {GROUPS} GROUP BY a",
         f"SELECT a, s / n AS r, SUM(s) OVER (PARTITION BY a) AS u FROM {GROUPS}",
     ],
