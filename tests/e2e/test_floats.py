@@ -106,7 +106,8 @@ def test_floats_are_not_added_in_the_order_of_a_caches_rows(lab):
     lab.plain.sql(WILD)
     lab.cache("raw AS SELECT * FROM w")
     for query in ADDING:
-        lab.miss(query, "FLOAT_NOT_EXACT")
+        # of groups that are joined it is told first that the cache lacks them
+        lab.miss(query, "TABLE_NOT_IN_CACHE" if "DISTINCT cid" in query else "FLOAT_NOT_EXACT")
     for query in PICKING:
         lab.miss(query)
     for query in UNORDERED:
