@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.metadata import distribution
 from pathlib import Path
 
 
@@ -30,6 +31,16 @@ def main(folder: str, version: str) -> None:
     ours = sysconfig.get_path("purelib")
     line = f"import site; site.addsitedir({ours!r})\n"
     Path(found.stdout.strip(), "the-rest.pth").write_text(line, "utf-8")
+    _commands(Path(python))
+
+
+def _commands(python: Path) -> None:
+    """Our commands in front of all others, run by this Python."""
+    for entry in distribution("relational-cache").entry_points.select(group="console_scripts"):
+        _, _, text = Path(sys.executable).with_name(entry.name).read_text("utf-8").partition("\n")
+        command = python.with_name(entry.name)
+        command.write_text(f"#!{python}\n{text}", "utf-8")
+        command.chmod(0o755)
 
 
 if __name__ == "__main__":
