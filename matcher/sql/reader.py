@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 
 from sqlglot import exp
@@ -99,12 +99,13 @@ class TextQuery:
         seen: set[int] = set()
         stack: list[tuple[TextBlock, tuple[TextBlock, ...]]]
         stack = [(root, ()) for root in reversed(self.roots)]
+        types_by_name = cache(self.document.types_by_name)
         while stack:
             block, above = stack.pop()
             if id(block) in seen:
                 continue
             seen.add(id(block))
-            block.above = _shown(block, above, self.document)
+            block.above = _shown(block, above, types_by_name)
             if not replace(block):
                 around = (*above, block)
                 stack.extend((child, around) for child in reversed(block.children))
@@ -125,7 +126,11 @@ class TextQuery:
         return self.document.replaced(pieces, clause)
 
 
-def _shown(block: TextBlock, above: tuple[TextBlock, ...], document: Document) -> Shown:
+def _shown(
+    block: TextBlock,
+    above: tuple[TextBlock, ...],
+    types_by_name: Callable[[], Mapping[str, frozenset[str]]],
+) -> Shown:
     if block.block is None:
         return Shown.NOTHING
     found, floats, others = [], False, None
@@ -135,7 +140,7 @@ def _shown(block: TextBlock, above: tuple[TextBlock, ...], document: Document) -
         floats = makes_floats(on_top.expressions)
     for outer in reversed(above):
         if others is None and outer.node.args.get("joins"):
-            others = document.types_by_name()
+            others = types_by_name()
         found.append(shown_by_text(outer.node, block.block, floats=floats, others=others))
         floats = floats or makes_floats(outer.node.expressions)
     return reduce(or_, found, Shown.NOTHING)
@@ -375,9 +380,9 @@ class _Builder:
         self._again += 1
         scope, clause = self._from(node, ctes, outer, grouped=True)
         reader = SelectReader(node, scope, self.settings)
-        block = reader.read(clause)
+        block = None if clause.reasons else reader.read(clause)
         self._again -= 1
-        if clause.reasons or reader.reasons or _shows_order(first, block):
+        if block is None or reader.reasons or _shows_order(first, block):
             return None
         return scope, clause, reader, block
 
