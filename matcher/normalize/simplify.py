@@ -155,11 +155,16 @@ def _fold_agg(agg: Agg, known: NeverNull) -> Expr:
         agg = Agg("count", (), agg.type, False, filter=agg.filter)
     if agg.filter is None:
         return agg
-    if agg.filter == FALSE and agg.func in _OF_NO_ROW:
+    passes = _asked(agg.filter)
+    if passes == FALSE and agg.func in _OF_NO_ROW:
         return Lit(0 if agg.func == "count" else None, agg.type)
-    if not _passes_all(agg.filter, known):
-        return agg
-    return Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, None, agg.params)
+    if _passes_all(passes, known):
+        return _filtered(agg, None)
+    return agg if passes == agg.filter else _filtered(agg, passes)
+
+
+def _filtered(agg: Agg, condition: Expr | None) -> Agg:
+    return Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, condition, agg.params)
 
 
 def _fold_null_test(call: Call, known: NeverNull) -> Expr:
@@ -227,15 +232,26 @@ def _as(call: Call, part: Expr) -> Expr:
 
 
 def _with(call: Call, args: tuple[Expr, ...]) -> Call:
-    if len(args) == len(call.args):
+    if args == call.args:
         return call
     return Call(call.op, args, call.type, call.nullable, call.params)
+
+
+def _asked(condition: Expr) -> Expr:
+    """A condition of CASE or FILTER, of which only TRUE counts: NULL is as good as FALSE there
+    (Spark's `ReplaceNullWithFalseInPredicate`)."""
+    if isinstance(condition, Lit):
+        return FALSE if condition.value is None else condition
+    if not isinstance(condition, Call) or condition.op not in ("and", "or"):
+        return condition
+    parts = tuple(map(_asked, condition.args))
+    return _junction(_with(condition, parts))
 
 
 def _case(call: Call, _known: NeverNull) -> Expr:
     kept: list[Expr] = []
     for i in range(len(call.args) // 2):
-        condition, value = call.args[2 * i], call.args[2 * i + 1]
+        condition, value = _asked(call.args[2 * i]), call.args[2 * i + 1]
         if condition == TRUE:
             return _as(call, value) if not kept else _with(call, (*kept, value))
         if condition != FALSE:
@@ -246,7 +262,7 @@ def _case(call: Call, _known: NeverNull) -> Expr:
     return _with(call, (*kept, *rest))
 
 
-def _junction(call: Call, _known: NeverNull) -> Expr:
+def _junction(call: Call, _known: NeverNull | None = None) -> Expr:
     neutral, absorbing = (TRUE, FALSE) if call.op == "and" else (FALSE, TRUE)
     if settles(call.args, absorbing):
         return absorbing

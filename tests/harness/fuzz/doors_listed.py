@@ -63,6 +63,27 @@ _LISTED: Final = (
         told=r"^[\w ]+: (only the text has isnotnull\(.*\)(; |$))+(outputs .*)?$",
     ),
     Listed(
+        "Catalyst sees that a count is never NULL, and forgets a HAVING that asks so, or what it "
+        "counts",
+        query=r"HAVING COUNT\(.*\) IS NOT NULL",
+        told=r"Catalyst puts out count\(|^the text chose \{.*\}, Catalyst set\(\)$",
+    ),
+    Listed(
+        "Catalyst counts without DISTINCT where groups below have each value once",
+        query=r"COUNT\(DISTINCT .*FROM \(SELECT .*GROUP BY .*\) AS g\b",
+        told=r"^[\w ,]+: outputs .*count\(distinct ",
+    ),
+    Listed(
+        "Catalyst leaves out of groups below what nobody reads, which chooses the same",
+        query=r"FROM \(SELECT .*GROUP BY .*\) AS q GROUP BY",
+        told=r"^[\w ,]+: tables groups:\w+ and groups:\w+$",
+    ),
+    Listed(
+        "Catalyst joins the rows of groups below, where IN asks for what they are joined to",
+        query=r" IN \(SELECT .*JOIN \(SELECT .*GROUP BY ",
+        told=r"^[\w ,]+: tables .*\bgroups:\w+ and ",
+    ),
+    Listed(
         "Catalyst leaves an outer join out where the values of its kept side are wanted once each",
         query=r"SELECT (DISTINCT|((BIT|BOOL)_(OR|AND)|MAX|MIN)\(|COUNT\(DISTINCT)"
         r".* (LEFT|RIGHT) JOIN|"
@@ -110,7 +131,7 @@ _LISTED: Final = (
     Listed(
         "Catalyst compares in the outer one of CASEs in each other what the text compares with all",
         query=r"CASE WHEN .* CASE WHEN ",
-        told=r"^([\w ]+: )?only (Catalyst|the text) has .*\bcase\(|^the text chose",
+        told=r"^([\w ,]+: )?only (Catalyst|the text) has .*\bcase\(|^the text chose",
     ),
     Listed(
         "Catalyst has the copies of a table in another order; their joins tell them apart",

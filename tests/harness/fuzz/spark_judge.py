@@ -154,7 +154,9 @@ def compiled(spark: Any, source: Path, name: str, loader: Any) -> Any:
 
 
 def _raises_in_a_key(pair: Accepted) -> bool:
-    return any("predicate.raising" in key.tags for key in pair.spec.keys or ())
+    """What DISTINCT shows are keys as well, and a cache held in memory is worked out whole."""
+    shown = (item.piece for item in pair.spec.items if pair.spec.distinct)
+    return any("predicate.raising" in key.tags for key in (*(pair.spec.keys or ()), *shown))
 
 
 def _what_counts(pair: Accepted) -> str:
