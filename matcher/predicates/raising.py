@@ -43,7 +43,7 @@ def raising(expr: Expr, *, ansi: bool = True, overflow: bool = True) -> Iterator
     """
     for node in walk(expr):
         if isinstance(node, Call) and _may_raise_itself(node, ansi):
-            if overflow or node.op not in _OVERFLOWS:
+            if overflow or not _only_overflows(node):
                 yield node
 
 
@@ -70,6 +70,10 @@ def may_raise(expr: Expr, *, ansi: bool = True, overflow: bool = True) -> bool:
     >>> none, wide = (Call("cast", (e,), "double") for e in (Lit(None, "int"), k))
     >>> may_raise(Call("div", (wide, Call("case", (is_zero, none, wide), "double")), "double"))
     False
+    >>> price = Col(0, "p", "decimal(12,2)")
+    >>> third = Call("div", (price, Lit(3, "decimal(1,0)")), "decimal(20,9)")
+    >>> may_raise(third), may_raise(third, overflow=False)
+    (True, False)
     """
     return next(raising(expr, ansi=ansi, overflow=overflow), None) is not None
 
@@ -109,6 +113,13 @@ def _may_raise_itself(call: Call, ansi: bool) -> bool:
     if call.op == "cast":
         return not has_value_for_all(call.args[0].type, call.type)
     return True
+
+
+def _only_overflows(call: Call) -> bool:
+    if call.op in _OVERFLOWS:
+        return True
+    decimal = decimal_parts(call.type) is not None
+    return call.op in _DIVISIONS and decimal and _never_zero(call.args[1])
 
 
 def is_nonzero(expr: Expr) -> bool:

@@ -77,3 +77,23 @@ def test_a_guard_of_rows_and_what_may_raise(pair):
         with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
             session.sql(query.format("")).collect()
     pair.hit(query.format("k <> 0 AND "))
+
+
+# By title: what an aggregate raises for a row of a group that HAVING drops after that.
+DROPPED = {
+    "COUNT": "SELECT s, COUNT(CAST(s AS INT)) AS r FROM e GROUP BY s HAVING COUNT(*) > 1",
+    "in HAVING": "SELECT s FROM e GROUP BY s HAVING COUNT(*) > 1 AND MAX(CAST(s AS INT)) > 0",
+    "MIN": "SELECT k, MIN(10 / k) AS r FROM e GROUP BY k HAVING COUNT(*) > 1",
+    "a filter above": "SELECT r FROM (SELECT k, MIN(10 / k) AS r, COUNT(*) AS n FROM e GROUP BY k) WHERE n > 1",
+}
+
+
+def test_what_an_aggregate_raises_for_a_group_that_having_drops_is_raised(pair):
+    pair.cache("c AS SELECT k, SUM(v) AS v, COUNT(*) AS n FROM e GROUP BY k")
+    pair.cache("d AS SELECT s, COUNT(*) AS n FROM e GROUP BY s")
+    for title, query in DROPPED.items():
+        for session in (pair.plain, pair.spark):
+            with pytest.raises(PySparkException, match=r"DIVIDE_BY_ZERO|CAST_INVALID_INPUT"):
+                rows = session.sql(query).collect()
+                pytest.fail(f"{title}: {rows}")
+    pair.hit("SELECT k, MIN(10 / k) AS r FROM e WHERE k <> 0 GROUP BY k HAVING SUM(v) > 0")

@@ -192,7 +192,7 @@ def _without_key(spec: Spec, number: int) -> Spec:
     assert spec.keys is not None
     kept = [i for i in range(len(spec.keys)) if i != number]
     items = tuple(
-        replace(i, key=None if i.key is None else kept.index(i.key))
+        replace(i, key=kept.index(i.key)) if i.key in kept else i  # no key, or a constant
         for i in spec.items
         if i.key != number
     )
