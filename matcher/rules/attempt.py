@@ -129,14 +129,12 @@ class Groups:
         set_keys: what the keys of a query with grouping sets are derived from, in its own order.
         regroup: the stored rows are aggregated again.
         same: each stored row is one of the query's groups, whether it is aggregated again or not.
-        single: aggregated again, each group is made of one stored row.
     """
 
     keys: Mapping[Expr, Expr] = field(default_factory=dict)
     set_keys: tuple[Expr, ...] = ()
     regroup: bool = False
     same: bool = False
-    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,10 +103,8 @@ def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
     # a table that is joined to the groups may repeat them, and so do grouping sets
     repeated = attempt.shared.extra or query.block.grouping_sets is not None
     same = not repeated and _same_groups(attempt, keys)
-    minus_zero = _may_show_minus_zero(attempt, groups)
-    regroup = attempt.must_regroup or not same or minus_zero
-    groups = replace(groups, regroup=regroup, same=same, single=same and not minus_zero)
-    return replace(attempt, groups=groups)
+    regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt, groups)
+    return replace(attempt, groups=replace(groups, regroup=regroup, same=same))
 
 
 def _refuse_collated(keys: tuple[Expr, ...]) -> None:

@@ -19,7 +19,7 @@ from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.message import CacheName, Message
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.row_order import adds_floats, averages_integers, picks_among_equals
-from matcher.model.types import FLOATS, VARIANCES, has_exact_equality, is_collated
+from matcher.model.types import VARIANCES, is_collated
 from matcher.predicates.aggregate_filters import as_filter, skips_nulls
 from matcher.predicates.captured_settings import WRAPPING_SUM
 from matcher.predicates.domains import Domain, point
@@ -104,8 +104,6 @@ def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if measure is not None and agg.func in _OF_TOTAL and _is_total(attempt) and not _adds_up(agg):
         total = Agg("max", (column(measure, agg.type),), agg.type, True)
         return Call("coalesce", (total, ZERO), agg.type) if agg.func == "count" else total
-    if measure is not None and attempt.groups.single and _is_atomic(agg.type):
-        return Agg("max", (column(measure, agg.type),), agg.type)  # of one row
     if not attempt.groups.regroup and _raises_by_keys(attempt, agg):
         raise NeedsRegrouping
     agg = as_filter(agg)
@@ -127,10 +125,6 @@ def _raises_by_keys(attempt: ViewAttempt, agg: Agg) -> bool:
     or a filter above keeps, but what is a column of stored groups for those alone."""
     parts = raising(agg, ansi=attempt.options.ansi, overflow=False)
     return any(keyed(attempt, part) is not None for part in parts)
-
-
-def _is_atomic(type: str) -> bool:
-    return has_exact_equality(type) or type in FLOATS
 
 
 def _is_total(attempt: ViewAttempt) -> bool:
