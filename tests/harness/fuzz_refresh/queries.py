@@ -53,6 +53,7 @@ class _Parts:
     measures: tuple[tuple[str, str], ...]
     where: tuple[str, ...]
     sets: bool = False
+    having: str = ""
 
     def text(self) -> str:
         columns = [f"{e} AS {n}" for n, e in (*self.keys, *self.measures)]
@@ -61,6 +62,8 @@ class _Parts:
         if self.measures and self.keys:
             keys = ", ".join(e for _, e in self.keys)
             group = f" GROUP BY CUBE ({keys})" if self.sets else f" GROUP BY {keys}"
+        if self.having:
+            group += f" HAVING {self.having}"
         return f"SELECT {', '.join(columns)} FROM {self.source}{where}{group}"
 
 
@@ -75,7 +78,7 @@ def draw(rng: random.Random, shape: Shape, layout: Layout, fact_alone: float = F
     """
     if rng.random() < 0.12:
         return Query(shape.definition, False, _action(rng), shape.name)
-    if shape.tail:
+    if "LIMIT" in shape.tail:
         return Query(_top(rng, shape), True, "collect", shape.name)
     asked = shape.over_fact() if rng.random() < fact_alone else None
     parts = _parts(rng, asked or shape, layout)
@@ -113,12 +116,20 @@ def _parts(rng: random.Random, shape: Shape, layout: Layout) -> _Parts:
     if not measures:
         return _over_rows(rng, keys, source, where, joined)
     chosen = _some(rng, keys, least=0)
-    if rng.random() < 0.35:
+    # of groups that passed HAVING only the very same can be had
+    same = shape.having and rng.random() < 0.8
+    having = _narrower(rng, shape.having) if same else ""
+    if same or rng.random() < 0.35:
         chosen = tuple(keys.items())
     if joined is not None:
         chosen = (*chosen, *joined[1].items())
     found = _measures(rng, measures)
-    return _Parts(source, chosen, found, tuple(where), len(chosen) > 1 and rng.random() < 0.12)
+    sets = not same and len(chosen) > 1 and rng.random() < 0.12
+    return _Parts(source, chosen, found, tuple(where), sets, having)
+
+
+def _narrower(rng: random.Random, having: str) -> str:
+    return rng.choice((having, having, f"{having} AND SUM(s.amt) IS NOT NULL", "COUNT(*) >= 3"))
 
 
 def _over_rows(

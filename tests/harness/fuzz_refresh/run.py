@@ -23,6 +23,7 @@ from tests.harness.fuzz_refresh import ledger
 from tests.harness.fuzz_refresh.bugs import BUGS, NotPlantable, planted
 from tests.harness.fuzz_refresh.live import world
 from tests.harness.fuzz_refresh.outcomes import Finding, Tally
+from tests.harness.fuzz_refresh.shapes import SHAPES
 from tests.harness.fuzz_refresh.shrink import shrink
 from tests.harness.fuzz_refresh.steps import Change, Manner, Step, Walk, script
 from tests.harness.fuzz_refresh.templates import Templates
@@ -50,6 +51,7 @@ class Options:
         shrink_seconds: How long to shorten a failure.
         findings: After how many differences to stop.
         manner: How the steps of all worlds are drawn; None for each manner in turn.
+        among: Shapes of which each world has one, where it can.
     """
 
     seed: int
@@ -60,6 +62,7 @@ class Options:
     shrink_seconds: float = 150
     findings: int = 1
     manner: Manner | None = None
+    among: tuple[str, ...] = ()
 
 
 @dataclass
@@ -115,7 +118,7 @@ def _world(
 ) -> tuple[Walk, Finding | None]:
     """One world, up to its first difference."""
     rng = random.Random(f"{options.seed}:{number}")
-    walk = beginning(rng, options.manner)
+    walk = beginning(rng, options.manner, options.among)
     run.worlds += 1
     run.layouts[walk.layout] += 1
     taken: list[Step] = []
@@ -191,6 +194,10 @@ def main() -> int:
     parser.add_argument("--shrink-seconds", type=float, default=150)
     parser.add_argument("--findings", type=int, default=1, help="stop after so many differences")
     parser.add_argument("--manner", choices=Manner, type=Manner, help="of all walks")
+    parser.add_argument(
+        "--among", nargs="+", choices=tuple(SHAPES), default=(), metavar="SHAPE",
+        help="each world has a cache of one of these, where it can",
+    )  # fmt: skip
     parser.add_argument("--bug", choices=BUGS, default="", help="plant a bug, which is to be found")
     parser.add_argument("--ledger", action="store_true", help="add the run to ledger.json")
     chosen = parser.parse_args()
@@ -201,6 +208,7 @@ def main() -> int:
     options = Options(
         chosen.seed, chosen.minutes, chosen.worlds, chosen.first, chosen.steps,
         chosen.shrink_seconds, chosen.findings, chosen.manner,
+        tuple(chosen.among),
     )  # fmt: skip
     try:
         with (

@@ -29,6 +29,8 @@ class Shape:
         measures: Output name to aggregate; none for a cache without groups.
         where: Conjunct of WHERE; empty for none.
         grouping: GROUP BY's text where it is not the plain list of keys.
+        groups: Group keys where the keys shown are computed from them.
+        having: The condition of HAVING; empty for none.
         clauses: Clauses of CREATE.
         tail: What stands at the end of the SELECT.
         over: The SELECT over another shape's cache that defines it, and that shape; its own text is
@@ -42,6 +44,8 @@ class Shape:
     measures: Mapping[str, str]
     where: str = ""
     grouping: str = ""
+    groups: tuple[str, ...] = ()
+    having: str = ""
     clauses: str = ""
     tail: str = ""
     over: tuple[str, str] | None = None
@@ -56,7 +60,10 @@ class Shape:
         where = f" WHERE {self.where}" if self.where else ""
         group = ""
         if self.measures and self.keys:
-            group = f" GROUP BY {self.grouping or ', '.join(self.keys.values())}"
+            plain = ", ".join(self.groups or self.keys.values())
+            group = f" GROUP BY {self.grouping or plain}"
+        if self.having:
+            group += f" HAVING {self.having}"
         return f"SELECT {', '.join(columns)} FROM {self.source}{where}{group}{self.tail}"
 
     @property
@@ -71,7 +78,7 @@ class Shape:
             {name: text for name, text in columns.items() if not _DIMENSION.search(text)}
             for columns in (self.keys, self.measures)
         )
-        joins = self.source.startswith(f"{SALES} ") and not self.over
+        joins = self.source.startswith(f"{SALES} ") and not self.over and not self.having
         if not joins or not (measures if self.measures else keys):
             return None
         return replace(self, source=SALES, keys=keys, measures=measures, grouping="")
@@ -214,6 +221,28 @@ SHAPES: Final[Mapping[str, Shape]] = {
             "groups_of_groups", f"({_BY_SHOP}) g", {"m": "g.m"},
             {"shops": "COUNT(*)", "total": "SUM(g.total)"},
         ),
+        Shape(
+            "groups_filtered", f"{{shops}} h JOIN ({_BY_SHOP}) g ON h.k = g.shop",
+            {"grp": "h.grp"}, {"n": "COUNT(*)", "total": "SUM(g.total)"}, where="g.m > 1",
+        ),
+        Shape(
+            "having", SALES, {"cat": "s.cat", "shop": "s.shop"},
+            {**_SUMS, "price": "SUM(s.price)"}, having="COUNT(*) > 1",
+        ),
+        Shape(
+            "ratios", SALES, {"cat": "s.cat", "shop": "s.shop"},
+            {
+                "rate": "SUM(s.price) / COUNT(*)", "more": "COUNT(*) + 1", "n": "COUNT(*)",
+                "mean": "ROUND(AVG(s.price), 2)", "amt": "SUM(s.amt)",
+                "some": "CASE WHEN COUNT(*) > 2 THEN SUM(s.amt) END",
+            },
+        ),
+        Shape(
+            "computed_keys", SALES,
+            {"cat": "s.cat", "next": "s.shop + 2", "unknown": "s.item IS NULL"}, _SUMS,
+            groups=("s.cat", "s.shop", "s.item"),
+        ),
+        Shape("ordered", SALES, {"cat": "s.cat", "day": "s.day"}, _SUMS, tail=" ORDER BY 2, 1"),
         Shape(
             "viewed", "{net_sales} s", {"cat": "s.cat", "band": "s.band"},
             {"amt": "SUM(s.amt)", "n": "COUNT(*)", "qty": "MAX(s.qty)"},

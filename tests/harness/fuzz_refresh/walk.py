@@ -9,7 +9,7 @@ without the others. So steps are drawn here as data, and `shrink` does fewer and
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -38,7 +38,8 @@ _ALTER: Final = (
 # deletions, and those beside which appended rows can be read.
 _SHAPES: Final = {
     Manner.APART: (
-        "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi",
+        "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi", "ratios",
+        "computed_keys",
     ),
     Manner.GROWING: tuple(SHAPES.keys() - {"top", "distinct_shops", "floats"}),
     Manner.JOINED: (
@@ -48,12 +49,15 @@ _SHAPES: Final = {
 }  # fmt: skip
 
 
-def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
+def beginning(
+    rng: random.Random, manner: Manner | None = None, among: Collection[str] = ()
+) -> Walk:
     """The tables and caches of a world, without steps.
 
     Args:
         rng: The source of chance.
         manner: How its steps will be drawn; None for any manner.
+        among: Shapes of which it has one, where its tables and manner allow it.
     """
     drawn = rng.choices(tuple(Manner), (3, 4, 3, 2))[0]
     manner = manner or drawn
@@ -70,6 +74,9 @@ def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
     cubes = [shape for shape in shapes if shape.grouping]
     if cubes and rng.random() < 0.3 and not any(shape.grouping for shape in chosen):
         chosen[0] = rng.choice(cubes)  # some of its sets are replaced, others appended to
+    wanted = [shape for shape in shapes if shape.name in among]
+    if wanted and not any(shape in wanted for shape in chosen):
+        chosen[-1] = rng.choice(wanted)
     for shape in tuple(chosen):
         if shape.over and SHAPES[shape.over[0]] not in chosen:
             chosen.append(SHAPES[shape.over[0]])
