@@ -34,8 +34,40 @@ def read_groups(
         key: turns one key (a column, an alias, an ordinal, an expression) into an expression.
 
     Raises:
-        NotSupported: a form that Spark has not, or more than 4096 sets.
+        NotSupported: a form that Spark has not, more than 4096 sets, or sets with two keys that
+            are one here and not to Spark.
     """
+    written: dict[Expr, exp.Expr] = {}
+    several = False
+
+    def noted(node: exp.Expr) -> Expr:
+        nonlocal several
+        found = key(node)
+        first = written.setdefault(found, node)
+        several |= first is not node and _bare(first) != _bare(node)
+        return found
+
+    keys, sets = _read(group, noted)
+    if several and sets is not None:
+        # `SELECT a, b … FROM (SELECT x AS a, x AS b …) GROUP BY CUBE (a, b)`: b is NULL in (a)
+        raise unsupported(
+            ReasonCode.GROUPING_SETS_IN_QUERY, "two keys of the grouping sets are always equal"
+        )
+    return keys, sets
+
+
+def _bare(key: exp.Expr) -> exp.Expr:
+    """A key whose columns have no table's name: with and without it they are the same."""
+    plain = key.copy()
+    for column in plain.find_all(exp.Column):
+        column.set("table", None)
+        column.set("this", exp.to_identifier(column.name.casefold()))
+    return plain
+
+
+def _read(
+    group: exp.Group, key: Key
+) -> tuple[tuple[Expr, ...], tuple[tuple[int, ...], ...] | None]:
     factors: list[Sets] = []
     keys: list[Expr] = []
     analytic = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from cachemgr.errors import CacheManagerError
@@ -14,6 +15,7 @@ from tests.harness.fuzz.spec import smaller
 from tests.harness.fuzz.world import World
 
 _TRIES = 150
+_NUMBERS = count()  # no name twice: the judge keeps a cache's rows by its name
 
 
 def shrink(world: World, judge: Any, pair: Accepted) -> Accepted:
@@ -38,8 +40,8 @@ def _candidates(world: World, pair: Accepted) -> Iterator[Accepted]:
         if found is not None:
             yield found
     cache = pair.cache.cache
-    for number, spec in enumerate(smaller(cache.spec)):
-        made = replace(cache, spec=spec, name=f"{cache.name.split('_')[0]}_{id(spec)}_{number}")
+    for spec in smaller(cache.spec):
+        made = replace(cache, spec=spec, name=f"{cache.name.split('_')[0]}_{next(_NUMBERS)}")
         try:
             workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
         except (CacheManagerError, MatcherError):
