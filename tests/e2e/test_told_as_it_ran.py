@@ -35,6 +35,8 @@ BY_REGION = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
 DIFFERENTIAL = {
     "an aggregate": BY_REGION,
     "a coarser one": "SELECT COUNT(*) AS n FROM sales",
+    "the latest day, from a cache's statistics": "SELECT MAX(day) AS d FROM sales",
+    "the first and the latest": "SELECT MAX(day) AS d, MIN(day) AS e, COUNT(*) AS n FROM sales",
     "by a part of the date": "SELECT extract(YEAROFWEEK FROM day) AS y, SUM(amt) AS s FROM sales GROUP BY 1",
     "nothing stored": "SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust",
     "an unknown table": "SELECT * FROM small",

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -38,7 +39,7 @@ public final class Planned extends SparkStrategy {
     private static final Planned ONLY = new Planned();
     /**
      * Those of relations held in memory, which lose their tags where Spark copies a plan, and of aggregates without groups,
-     * which Delta answers from a table's statistics: by the id of their first column.
+     * which Delta answers from a table's statistics: by the id of their first column, and of what it is renamed to above.
      */
     private static final Map HELD = new WeakHashMap();
 
@@ -180,8 +181,8 @@ public final class Planned extends SparkStrategy {
         if (children.isEmpty()) {
             plan.setTagValue(Tags.ASKED, decided);
         }
-        boolean isOneRow = plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty();
-        if ((plan instanceof InMemoryRelation || plan instanceof LocalRelation || isOneRow) && plan.output().nonEmpty()) {
+        boolean isHeld = plan instanceof InMemoryRelation || plan instanceof LocalRelation;
+        if ((isHeld || isOneRow(plan)) && plan.output().nonEmpty()) {
             synchronized (HELD) {
                 HELD.put(((Attribute) plan.output().head()).exprId(), decided);
             }
@@ -189,5 +190,11 @@ public final class Planned extends SparkStrategy {
         for (int i = 0; i < children.size(); i++) {
             mark((LogicalPlan) children.get(i), decided);
         }
+    }
+
+    private static boolean isOneRow(LogicalPlan plan) {
+        return plan instanceof Project
+            ? isOneRow(((Project) plan).child())
+            : plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty();
     }
 }
