@@ -11,13 +11,15 @@ column of its own would, and NULL is told as for rows: HAVING keeps what is TRUE
 
 A group that was dropped may be one for which the query itself would raise an error, by an output or
 a condition: `SUM(a) / SUM(b)` is worked out for all groups, before HAVING drops those with a sum of
-0. So what may raise for some group is refused, unless the cache's own HAVING says it too; a
-division by COUNT(*) never does, as each group has a row.
+0. So may rows of it be, by a filter or by an aggregate that the cache does not store. What may
+raise is refused, unless the cache's own HAVING says it too; a division by COUNT(*) never does, as
+each group has a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
@@ -109,11 +111,13 @@ def _of_group(expr: Expr) -> Expr:
 
 
 def _refuse_errors(attempt: ViewAttempt, kept: set[Expr]) -> None:
-    query, canonical = attempt.query, attempt.context.canonical
+    query, canonical, ansi = attempt.query, attempt.context.canonical, attempt.options.ansi
     conditions = (part for part in query.having if canonical(part) not in kept)
-    found = next(
-        _errors((*(o.expr for o in query.outputs), *conditions), attempt.options.ansi), None
-    )
+    above = (*(output.expr for output in query.outputs), *conditions)
+    made = (a for e in above for a in aggregates(e) if canonical(a) not in attempt.stored_aggs)
+    of_rows = chain(made, attempt.filters.derived)  # which the refresh did not work out
+    errors = (part for e in of_rows for part in raising(e, ansi=ansi, overflow=False))
+    found = next(chain(_errors(above, ansi), errors), None)
     if found is not None:
         raise Refused(
             Reason(
@@ -129,9 +133,8 @@ def _refuse_errors(attempt: ViewAttempt, kept: set[Expr]) -> None:
 
 def _errors(exprs: Iterable[Expr], ansi: bool) -> Iterator[Expr]:
     for expr in exprs:
-        above = _of_group(expr)  # what its aggregates do to rows they did in the refresh as well
         names = {repr(agg): agg for agg in aggregates(expr)}
-        for call in raising(above, ansi=ansi, overflow=False):
+        for call in raising(_of_group(expr), ansi=ansi, overflow=False):
             if call.op not in _DIVISIONS or not _counts_rows(call.args[1], names):
                 yield call
 

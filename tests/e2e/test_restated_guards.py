@@ -96,4 +96,14 @@ def test_what_an_aggregate_raises_for_a_group_that_having_drops_is_raised(pair):
             with pytest.raises(PySparkException, match=r"DIVIDE_BY_ZERO|CAST_INVALID_INPUT"):
                 rows = session.sql(query).collect()
                 pytest.fail(f"{title}: {rows}")
+    pair.cache("h AS SELECT s, SUM(v) AS v, COUNT(*) AS n FROM e GROUP BY s HAVING COUNT(*) > 1")
+    for query in (
+        "SELECT s, COUNT(CAST(s AS INT)) AS r, SUM(v) AS v FROM e GROUP BY s HAVING COUNT(*) > 1",
+        "SELECT s, SUM(v) AS v FROM e WHERE CAST(s AS INT) > 0 GROUP BY s HAVING COUNT(*) > 1",
+        "SELECT s, SUM(v) FILTER (WHERE CAST(s AS INT) > 0) v FROM e GROUP BY s HAVING COUNT(*) > 1",
+    ):
+        for session in (pair.plain, pair.spark):
+            with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+                session.sql(query).collect()
+    pair.hit("SELECT s, SUM(v) AS v FROM e WHERE s = '1' GROUP BY s HAVING COUNT(*) > 1")
     pair.hit("SELECT k, MIN(10 / k) AS r FROM e WHERE k <> 0 GROUP BY k HAVING SUM(v) > 0")
