@@ -11,6 +11,7 @@ from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from matcher.model.codec import decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.partials.collapse import render_collapsed
+from matcher.render.shown_outputs import shown_list
 
 
 def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> Any:
@@ -28,7 +29,7 @@ def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> 
     if plan.partials:
         text = render_collapsed(plan, "{stored}", match_options(cache.settings))
         stored = spark.sql(text, stored=stored)
-    names = [f"`{c.name}`" for c in cache.columns]
+    names = list(shown_list(plan))
     if GROUPING_ID_COLUMN in stored.columns:
         # of a cube it is no column of ours to name; the definitions here have it last
         names.append(f"CAST({GROUPING_ID_COLUMN} AS BIGINT) AS gid")
