@@ -69,7 +69,6 @@ def consider(
     plans: Sequence[PreparedPlan],
     options: MatchOptions,
     clear: Callable[[Rewrite], Passed | Reason],
-    first_rows: bool,
 ) -> tuple[tuple[Rewrite, Passed] | None, list[Rewrite], list[Miss]]:
     """Try caches, also those that the index would not propose. Of a cube the first set that serves
     may be chosen, as where nobody asks why; the others are told.
@@ -79,7 +78,6 @@ def consider(
         plans: The caches.
         options: The session's switches.
         clear: Asked for each valid rewrite, best first; a reason is a refusal.
-        first_rows: The caches are of the first rows alone: nothing is joined to them.
 
     Returns:
         The rewrite to take with what `clear` gave, the others that would do, and what was refused.
@@ -87,7 +85,7 @@ def consider(
     misses: list[Miss] = []
     served: tuple[Rewrite, Passed] | None = None
     valid: list[Rewrite] = []
-    for may_join_tables in (False,) if first_rows else (False, True):
+    for may_join_tables in (False, True):
         rewrites: list[Rewrite] = []
         others: list[Rewrite] = []
         for plan in plans:

@@ -297,7 +297,7 @@ class Registry:
         """Try the caches that have all tables; where none serves, those that must be joined with
         some."""
         found: _Found[Passed] = _Found()
-        for may_join_tables in (False,) if asked.first_rows else (False, True):
+        for may_join_tables in (False, True):
             if may_join_tables:
                 without = hopeless(found.misses, (rewrite.cache for rewrite, _ in found.rewrites))
                 plans = propose_joinable(
@@ -329,7 +329,7 @@ class Registry:
         else:
             near = self._some(query, most, served)
         plans = sharing_tables(query, near, asked.first_rows)
-        found, valid, misses = consider(query, plans, asked.options, asked.clear, asked.first_rows)
+        found, valid, misses = consider(query, plans, asked.options, asked.clear)
         chosen = None if found is None else found[0]
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
         if found is not None:
