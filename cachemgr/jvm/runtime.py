@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from cachemgr.errors import ConfigurationError, ErrorCode
 
 LEAST: Final = 17
+# Java 23 has no `Subject.getSubject` any more, which the Hadoop of these needs to start.
+NEWEST: Final[Mapping[str, int]] = {"4.0": 22, "4.1": 22}
 FIX: Final = f"install a JDK {LEAST} or 21, and point JAVA_HOME to it"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')  # 1.8 is 8
 
@@ -21,10 +24,14 @@ class NoJavaError(ConfigurationError):
 
     Args:
         why: Where it was looked for, and what is there.
+        spark: The minor of the Spark that is to start; None if there is none.
     """
 
-    def __init__(self, why: str) -> None:
-        super().__init__(ErrorCode.NO_JAVA, f"Spark needs Java {LEAST} or newer, and {why}: {FIX}")
+    def __init__(self, why: str, spark: str | None = None) -> None:
+        newest = NEWEST.get(spark or "")
+        wanted = f"Java {LEAST} or newer" if newest is None else f"Java {LEAST} to {newest}"
+        name = "Spark" if newest is None else f"Spark {spark}"
+        super().__init__(ErrorCode.NO_JAVA, f"{name} needs {wanted}, and {why}: {FIX}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,12 @@ class Java:
     problem: str | None = None
 
 
-def java() -> Java:
-    """The one that Spark takes: that of JAVA_HOME, or else the first of PATH."""
+def java(spark: str | None = None) -> Java:
+    """The one that Spark takes: that of JAVA_HOME, or else the first of PATH.
+
+    Args:
+        spark: The minor of the Spark that is to start with it; None if it is not known.
+    """
     home = os.environ.get("JAVA_HOME")
     program = f"{home}/bin/java" if home else shutil.which("java")
     if program is None:
@@ -62,16 +73,20 @@ def java() -> Java:
     found = ((line, version) for line in lines if (version := _VERSION.search(line)))
     told, version = next(found, (lines[0] if lines else "", None))
     major = int(version[1]) if version else None
-    too_old = major is not None and major < LEAST
-    return Java(program, told, major, f"{program} is {told}" if too_old else None)
+    newest = NEWEST.get(spark or "", major)
+    fits = major is None or LEAST <= major <= (newest or major)
+    return Java(program, told, major, None if fits else f"{program} is {told}")
 
 
-def refuse_old() -> None:
+def refuse_unfit(spark: str | None = None) -> None:
     """Refuse a Java that Spark does not start with, before it says so in lines of its own.
 
+    Args:
+        spark: The minor of the Spark that is to start; None if it is not known.
+
     Raises:
-        NoJavaError: There is none, or it is too old.
+        NoJavaError: There is none, or it is too old or too new.
     """
-    problem = java().problem
+    problem = java(spark).problem
     if problem is not None:
-        raise NoJavaError(problem)
+        raise NoJavaError(problem, spark)

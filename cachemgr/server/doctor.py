@@ -10,6 +10,7 @@ import shlex
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -30,6 +31,7 @@ from cachemgr.metastore.masked import held_secrets
 from cachemgr.printable import plural
 from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.log_stores import ONE_DRIVER, S3, for_one_driver, log_store_key
+from cachemgr.sparks import minor_of
 
 CLOCK_SECONDS: Final = 5.0
 OK, WARNING, FAILED, SKIPPED = "OK", "WARNING", "FAILED", "SKIPPED"
@@ -128,7 +130,10 @@ def light_checks(settings: ServiceSettings) -> Iterator[Check]:
 
 def java() -> str:
     """The Java that Spark would take."""
-    found = runtime.java()
+    spark = None
+    with suppress(metadata.PackageNotFoundError):
+        spark = minor_of(metadata.version("pyspark"))
+    found = runtime.java(spark)
     problem = found.problem
     if problem is None and found.major is None:
         problem = f"{found.program} does not tell its version: {found.told}"

@@ -18,6 +18,7 @@ from cachemgr.config.settings_told import warn_of_unknown
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm import runtime
 from cachemgr.spark.delta_jars import jars_of
+from cachemgr.sparks import minor_of
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
@@ -119,13 +120,13 @@ def refuse_java() -> None:
     """Refuse to start a Spark with a Java that it does not start with.
 
     Raises:
-        NoJavaError: There is none, or it is too old.
+        NoJavaError: There is none, or it is too old or too new.
     """
     runs_already = SparkContext._gateway or "PYSPARK_GATEWAY_PORT" in os.environ
     # which Spark reads before it looks for Java, and which may name another one
     environment_file = _conf_folder() / "spark-env.sh"
     if not runs_already and not environment_file.exists():
-        runtime.refuse_old()
+        runtime.refuse_unfit(minor_of(pyspark.__version__))
 
 
 def _names_jars(given: Mapping[str, Any]) -> bool:

@@ -44,21 +44,37 @@ def test_its_version(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = runtime.java()
     assert found.major == major and found.told == text.splitlines()[-1]
     if major is None or major >= 17:
-        runtime.refuse_old()
+        runtime.refuse_unfit()
     else:
         with pytest.raises(ConfigurationError, match="needs Java 17 or newer, and ") as caught:
-            runtime.refuse_old()
+            runtime.refuse_unfit()
         assert caught.value.code == ErrorCode.NO_JAVA and text in str(caught.value)
+
+
+@pytest.mark.parametrize(("spark", "fits"), [("4.0", 22), ("4.1", 22), ("4.2", 99)])
+def test_one_too_new(
+    spark: str, fits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java 23 took away what the Hadoop of older Sparks calls as it starts."""
+    program = written(tmp_path, "?") / "bin" / "java"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    for major in (17, 21, 22, 23, 25):
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{major}.0.1\"' >&2\n")
+        if major <= fits:
+            runtime.refuse_unfit(spark)
+            continue
+        with pytest.raises(runtime.NoJavaError, match=f"Spark {spark} needs Java 17 to 22, and "):
+            runtime.refuse_unfit(spark)
 
 
 def test_none_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match=f"there is none at {tmp_path}/bin/java: install"):
-        runtime.refuse_old()
+        runtime.refuse_unfit()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="there is none on PATH: install"):
-        runtime.refuse_old()
+        runtime.refuse_unfit()
 
 
 def test_one_that_gives_no_answer_is_left_to_spark(
@@ -67,13 +83,13 @@ def test_one_that_gives_no_answer_is_left_to_spark(
     home = written(tmp_path, "?")
     (home / "bin" / "java").write_bytes(b"#!/bin/sh\necho '\xfc' >&2\n")
     monkeypatch.setenv("JAVA_HOME", str(home))
-    runtime.refuse_old()
+    runtime.refuse_unfit()
 
     def late(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 60)
 
     monkeypatch.setattr(runtime.subprocess, "run", late)
-    runtime.refuse_old()
+    runtime.refuse_unfit()
 
 
 def test_sparks_own_file_may_name_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
