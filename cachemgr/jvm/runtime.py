@@ -8,14 +8,19 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.sparks import on_java
+
+if TYPE_CHECKING:  # what commands without Spark import as well
+    from pyspark.sql import SparkSession
 
 LEAST: Final = 17
 # Java 23 has no `Subject.getSubject` any more, which the Hadoop of these needs to start.
 NEWEST: Final[Mapping[str, int]] = {"4.0": 22, "4.1": 22}
 FIX: Final = f"install a JDK {LEAST} or 21, and point JAVA_HOME to it"
+_JAVA: Final = "java.specification.version"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')  # 1.8 is 8
 
 
@@ -90,3 +95,13 @@ def refuse_unfit(spark: str | None = None) -> None:
     problem = java(spark).problem
     if problem is not None:
         raise NoJavaError(problem, spark)
+
+
+def computing(spark: SparkSession) -> str:
+    """What is written down of a running Spark with the rows that it computes.
+
+    Args:
+        spark: Any session.
+    """
+    jvm: Any = spark._jvm
+    return on_java(spark.version, str(jvm.System.getProperty(_JAVA)))

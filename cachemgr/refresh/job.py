@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from cachemgr.base_state import TableAt, versions_of
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import TableRead
+from cachemgr.jvm.runtime import computing
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.by_change.incremental import Stored
@@ -18,7 +19,6 @@ from cachemgr.refresh.damage import Damage
 from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.write import TableSpec
-from cachemgr.sparks import minor_of
 from matcher.model.ir import CachePlan
 
 # None leaves the time to the metastore's clock, as replicas must, whose own clocks differ.
@@ -77,8 +77,8 @@ class Job:
 
     @property
     def spark(self) -> str:
-        """The minor of Spark that computes."""
-        return minor_of(self.session.version)
+        """The Spark that computes, as `sparks.on_java` gives it."""
+        return computing(self.session)
 
     @property
     def reads(self) -> list[TableRead]:

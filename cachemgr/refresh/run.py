@@ -80,7 +80,9 @@ _OTHER_TABLE: Final = frozenset(
 )
 # What says by itself what is wrong with a definition. A storage that does not answer, or a commit
 # that was taken back while it was read, may pass by itself, unlike a name that is gone.
-_TOLD: Final = frozenset({ErrorCode.TABLE_UNREADABLE, ErrorCode.COLUMNS_CHANGED})
+_TOLD: Final = frozenset(
+    {ErrorCode.TABLE_UNREADABLE, ErrorCode.COLUMNS_CHANGED, ErrorCode.OTHER_SPARK}
+)
 
 
 def run_refresh(

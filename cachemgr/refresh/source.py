@@ -19,13 +19,13 @@ from cachemgr.base_state import TableAt, versions_of
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import agree
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
+from cachemgr.jvm.runtime import computing
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.refreshes import Refreshes
 from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.planning.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve
-from cachemgr.sparks import minor_of
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, Rewrite
@@ -121,7 +121,7 @@ def _source(
         return _none(record, None, "it was never refreshed")
     if not agree(record.settings, cache.settings):
         return _none(record, served.version, "it was created under other settings")
-    other = served.other_spark(minor_of(session.version))
+    other = served.other_spark(computing(session))
     if other is not None:
         return _none(record, served.version, str(other.detail))
     behind = _other_versions(served, tables)

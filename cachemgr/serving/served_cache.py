@@ -25,7 +25,7 @@ from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.column_bounds import noted_bounds
 from cachemgr.metastore.records import CHECKED_UNDER_SETTINGS, CacheRecord, JoinRecord
 from cachemgr.metastore.registry_records import RegistryEntry
-from cachemgr.serving.other_spark import other_spark, unlike
+from cachemgr.serving.other_spark import differing, other_spark, printed, unlike
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
@@ -99,11 +99,16 @@ class ServedCache:
         """Why it may not serve a Spark, if so.
 
         Args:
-            here: Its minor; None where nobody says which will run the query.
+            here: As `sparks.on_java` gives it; None where nobody says which will run the query.
         """
-        if self.sparks <= {here} or self._unlike is None:
+        if self.sparks <= {here}:
             return None
-        return other_spark(self.name, self.sparks, here, self._unlike)
+        part = differing(self.sparks, here, self._unlike, self._printed)
+        return None if part is None else other_spark(self.name, self.sparks, here, part)
+
+    @cached_property
+    def _printed(self) -> str | None:
+        return printed(self.plan)
 
     @cached_property
     def _unlike(self) -> str | None:

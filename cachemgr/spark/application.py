@@ -24,6 +24,7 @@ from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import commits_of, past_of
 from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class
+from cachemgr.jvm.runtime import computing
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.held.new_keys import NewKeyChecks
@@ -33,7 +34,6 @@ from cachemgr.spark.held.set_files import FileReads
 from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.outcomes import NotedDecision, Outcomes
 from cachemgr.spark.prepared import PreparedDecisions
-from cachemgr.sparks import minor_of
 from cachemgr.telemetry import Telemetry
 from matcher.memory.bounded import Bounded
 
@@ -52,7 +52,7 @@ class Application:
     def __init__(self, spark: SparkSession) -> None:
         self.context = spark.sparkContext
         self.user: str = self.context.sparkUser()
-        self.minor = minor_of(spark.version)
+        self.computes = computing(spark)
         self.session = own_session(spark, {})
         self.pins = PinStore(self.session, 0, self._is_served)
         self.pin_pace = PinPace()

@@ -290,7 +290,7 @@ class CacheSession:
             # a server's query waits for its time-out at most
             fresh=_fresh_limits(settings, waits=waits and self._fixed is None),
             joins=self._joins.of(self.feed.joins(), counted),
-            spark=self.application.minor,
+            spark=self.application.computes,
         )
         options = match_options(context.settings, settings, query.only, steps=context.hinted_steps)
         eligibility = Eligibility(query, self.checks)

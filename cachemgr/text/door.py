@@ -37,6 +37,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import JoinsUnderSettings
+from cachemgr.sparks import on_any_java
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
 from cachemgr.text.settings import TextConf, default_of, read_settings
@@ -315,7 +316,7 @@ class TextDoor:
                 stamp=asked.stamp,
                 only=hinted,
                 joins=self._joins.of(self._feed.joins(), stated.fingerprint),
-                spark=asked.conf.own.spark_minor,
+                spark=_run_by(asked.conf.own.spark_minor),
             )
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint
@@ -455,3 +456,8 @@ def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> T
         return {reason: [t.location for t in tables if t.name.split(".")[-1].lower() in words]}
 
     return TextAnswer(reasons=(reason,), settings=stated.shown, told=told)
+
+
+def _run_by(minor: str | None) -> str | None:
+    """The Spark that is to run the query; nobody says on which Java."""
+    return None if minor is None else on_any_java(minor)

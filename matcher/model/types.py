@@ -99,7 +99,7 @@ def is_blurred(type: str) -> bool:
     >>> is_blurred("struct<a:int,b:array<double>>"), is_blurred("struct<double:int>")
     (True, False)
     """
-    return _FLOAT_WITHIN.search(type) is not None or is_collated(type)
+    return holds_floats(type) or is_collated(type)
 
 
 @lru_cache(maxsize=1024)
@@ -107,6 +107,16 @@ def is_collated(type: str) -> bool:
     """True for strings that compare by another collation than their bytes, and for what holds such:
     "string collate …" to Catalyst; the text door does not know the type of such a column."""
     return type == "unknown" or _COLLATED_WITHIN.search(type) is not None
+
+
+@lru_cache(maxsize=1024)
+def holds_floats(type: str) -> bool:
+    """True for FLOAT and DOUBLE, and for what holds such.
+
+    >>> holds_floats("array<struct<a:int,b:float>>"), holds_floats("struct<double:int>")
+    (True, False)
+    """
+    return _FLOAT_WITHIN.search(type) is not None
 
 
 # A field's name is followed by a colon, a type is not.

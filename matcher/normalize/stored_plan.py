@@ -45,6 +45,7 @@ from matcher.render.select import readable
 
 # What Spark's NormalizeFloatingNumbers puts around join keys, as a call that has no meaning here.
 _FLOATS_JOINED = f"{OPAQUE_PREFIX}KnownFloatingPointNormalized"
+_COLLATED = f"{OPAQUE_PREFIX}Collate"
 
 
 def plan_definition(
@@ -246,6 +247,9 @@ def _refuse_opaque(expr: Expr, where: str) -> None:
     if any(CHAR_PADDING in call.params for call in calls):
         what = f"is {readable(expr)}, which reads a CHAR column"
         instead = "let the table declare it STRING or VARCHAR"
+    elif any(call.op == _COLLATED for call in calls):
+        what = "has a string with a collation of its own, which cannot be stored"
+        instead = "leave the collation to the queries, or store the LOWER of the string"
     elif any(call.op == _FLOATS_JOINED for call in calls):
         what = "joins by FLOAT or DOUBLE columns, which cannot be stored"
         instead = "join by columns of another type"

@@ -61,10 +61,11 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class Item:
     """One column of the select list; `name` is None where Spark would make one up from the
-    expression's text."""
+    expression's text. `given` is false of a column without an alias."""
 
     name: str | None
     expr: Expr
+    given: bool = True
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class SelectReader:
     reasons: list[Reason] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     keys: tuple[Expr, ...] | None = None
+    key_names: dict[Expr, str] = field(default_factory=dict)
     sets: tuple[tuple[int, ...], ...] | None = None
     joined: set[int] = field(default_factory=set)
     written: Block | None = None
@@ -193,7 +195,7 @@ class SelectReader:
             name = _output_name(node, expr)
             if expr is None:
                 expr = Col(UNKNOWN_REL, name or "", UNKNOWN)
-            self.items.append(Item(name, expr))
+            self.items.append(Item(name, expr, not isinstance(node, exp.Column)))
 
     def _star(self, node: exp.Expr) -> None:
         star = node if isinstance(node, exp.Star) else node.this
@@ -209,7 +211,7 @@ class SelectReader:
                 if expr is None:  # the query around may name it all the same
                     expr = Col(UNKNOWN_REL, column.name, column.expr.type)
                 # a column of a subquery that Spark has made up a name for
-                self.items.append(Item(column.name or None, expr))
+                self.items.append(Item(column.name or None, expr, given=False))
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
         """An alias given earlier in the same select list, where no input column has the name."""
@@ -249,6 +251,9 @@ class SelectReader:
             if not self.settings.is_since(4, 2):
                 raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, self._set_without_keys())
             self.sets = None  # to Spark that is an aggregation without keys, which has one row
+        for item in self.items if self.sets is not None else ():
+            if not item.given:  # to Spark it is the key, by the name that the key was written by
+                item.name = self.key_names.get(item.expr, item.name)
         if self.sets is None:
             # constants do not group; without any other key they still make it a GROUP BY
             real = tuple(k for k in self.keys if not isinstance(k, Lit))
@@ -270,6 +275,8 @@ class SelectReader:
             builder = ExprBuilder(self.scope, self.settings, alias=self._lateral)
             found = builder.build(node)
             self.size.add(found)
+            if isinstance(node, exp.Column):
+                self.key_names.setdefault(found, node.name)
         if aggregates(found):
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUP BY an aggregate")
         return found

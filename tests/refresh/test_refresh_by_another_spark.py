@@ -68,6 +68,7 @@ def test_nothing_is_computed_where_no_table_moved() -> None:
         ("[UNRESOLVED_ROUTINE] Cannot resolve routine `KLL_SKETCH_AGG_BIGINT`", True),
         ("[DEFINITION_BROKEN] …: [SETTING_NOT_AVAILABLE] which Spark 4.0.5 does not have", True),
         ("[UNSUPPORTED_FEATURE.TIME_TYPE] The feature is not supported", True),
+        ("[OTHER_SPARK] Spark 4.1 makes other columns of the definition of cache c …", True),
         ("[TABLE_UNREADABLE] …: [DELTA_UNSUPPORTED_FEATURES_FOR_READ] …", False),
         ("[TABLE_NOT_FOUND] the table is gone", False),
     ],

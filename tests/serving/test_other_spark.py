@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.serving.other_spark import unlike
+from cachemgr.sparks import on_any_java
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode
@@ -61,3 +62,38 @@ def test_rows_of_two_minors_are_of_neither_alone() -> None:
 
 def test_nobody_has_computed_what_was_never_refreshed() -> None:
     assert replace(CACHE, plan=UNLIKE["upper"]).other_spark("4.0") is None
+
+
+PRINTED = {
+    "a key": plan(Call("cast", (Col(0, "d", "double"),), "string")),
+    "a field": plan(Call("cast", (Col(0, "s", "struct<a:int,f:float>"),), "string")),
+    "a condition": plan(
+        where=Call("eq", (Call("cast", (Col(0, "f", "float"),), "string"), NAME), "boolean")
+    ),
+    "within an aggregate": plan(
+        agg=Agg("max", (Call("cast", (Col(0, "f", "float"),), "string"),), "string")
+    ),
+}
+LATER = "4.2 on Java 19 or later"
+
+
+@pytest.mark.parametrize("which", PRINTED)
+def test_a_double_as_text_serves_the_javas_that_write_it_so(which: str) -> None:
+    """`CAST(2e23D AS STRING)` is 1.9999999999999998E23 up to Java 18, and 2.0E23 since."""
+    assert unlike(PRINTED[which]) is None
+    for written in ("4.2", LATER):
+        cache = replace(CACHE, plan=PRINTED[which], sparks=frozenset({written}))
+        for here in ("4.2", LATER, on_any_java("4.2"), None):
+            expected = None if here == written else ReasonCode.OTHER_SPARK
+            assert code(cache, replace(QUERY, spark=here)) is expected
+    assert code(replace(cache, sparks=frozenset({"4.2", LATER})), QUERY) is ReasonCode.OTHER_SPARK
+    assert "knows its Java" in cache.other_spark(on_any_java("4.2")).suggestion
+
+
+def test_another_java_brings_what_another_minor_may() -> None:
+    cache = replace(CACHE, plan=UNLIKE["upper"], sparks=frozenset({"4.2"}))
+    assert code(cache, replace(QUERY, spark=LATER)) is ReasonCode.OTHER_SPARK
+    # of a text nobody knows the Java, and few of those functions hang on it
+    assert code(cache, replace(QUERY, spark=on_any_java("4.2"))) is None
+    whole = plan(Call("cast", (QTY,), "string"))
+    assert code(replace(cache, plan=whole), replace(QUERY, spark=LATER)) is None

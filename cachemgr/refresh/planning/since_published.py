@@ -12,7 +12,7 @@ from cachemgr.refresh.by_change.incremental import Delta, find_delta
 from cachemgr.refresh.by_change.why_full import FullCode, WhyFull
 from cachemgr.refresh.planning.plan import Published, RefreshRequest
 from cachemgr.refresh.replaced import replaced_tables
-from cachemgr.serving.other_spark import unlike
+from cachemgr.serving.other_spark import differing, printed, unlike
 from matcher.model.message import NOTHING, Message, Number, TableName, Word, joined, literal
 
 
@@ -88,7 +88,8 @@ def _why_not_beside(published: Published, request: RefreshRequest) -> WhyFull | 
     """Why what this Spark computes must not stand beside the published rows, if so."""
     if request.spark is None or published.sparks <= {request.spark}:
         return None
-    part = unlike(request.plan)
+    plan = request.plan
+    part = differing(published.sparks, request.spark, unlike(plan), printed(plan))
     if part is None:
         return None
     detail = Message(

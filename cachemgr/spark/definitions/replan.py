@@ -24,6 +24,7 @@ from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.other_spark import read_by
 from cachemgr.refresh.pin import other_columns
 from cachemgr.serving.served_cache import matcher_name
 from cachemgr.spark.definitions.analysis import Analysis, analyse_definition
@@ -35,6 +36,7 @@ from cachemgr.spark.definitions.nested_caches import (
 )
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.texts import is_view
+from cachemgr.sparks import minor_of
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan
 from matcher.render.select import quote
@@ -74,7 +76,7 @@ def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> Cac
             found = _with_columns_before(session, cache, before, metastore) or found
         if _has_more(found, cache):
             found = analyse_definition(session, name, select, find, only=_wanted(cache))
-    _refuse_other_columns(cache, found, before)
+    _refuse_other_columns(spark, cache, found, before)
     return found.plan
 
 
@@ -202,7 +204,7 @@ def _by_places(
     if _names(found) != _wanted(cache):
         return before
     plan = found.plan
-    _refuse_other_columns(cache, found, before)
+    _refuse_other_columns(spark, cache, found, before)
     return replace(
         plan,
         relations=tuple(replace(r, name=names.get(r.key, r.name)) for r in plan.relations),
@@ -219,7 +221,9 @@ def _types_changed(spark: SparkSession, plan: CachePlan) -> bool:
     return any(other.now for other in other_columns(spark, plan, versions))
 
 
-def _refuse_other_columns(cache: CacheRecord, found: Analysis, before: CachePlan | None) -> None:
+def _refuse_other_columns(
+    spark: SparkSession, cache: CacheRecord, found: Analysis, before: CachePlan | None
+) -> None:
     """Refuse a definition that gives other columns by now, but for those that got another type with
     a base column: whether that one may be followed the refresh decides.
 
@@ -237,6 +241,14 @@ def _refuse_other_columns(cache: CacheRecord, found: Analysis, before: CachePlan
             for old, new in pairs
             if not holds_all_of(from_sql(old.type), from_sql(new.type))
         ]
+    here, first = minor_of(spark.version), read_by(cache)
+    if told and here != first:
+        raise CacheManagerError(
+            ErrorCode.OTHER_SPARK,
+            f"Spark {here} makes other columns of the definition of cache {cache.qualified_name} "
+            f"than Spark {first}, which has read it first: {'; '.join(told)}; refresh it by a "
+            f"Spark {first}, or create it again by this one with OR REPLACE",
+        )
     if told:
         raise CacheManagerError(
             ErrorCode.COLUMNS_CHANGED,
