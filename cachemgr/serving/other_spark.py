@@ -84,7 +84,7 @@ def unlike(plan: CachePlan) -> str | None:
 
 
 def printed(plan: CachePlan) -> str | None:
-    """What of a cache's definition hangs on how its Java writes a DOUBLE; None if nothing does.
+    """What of a cache's definition depends on how its Java writes a DOUBLE; None if nothing does.
 
     Args:
         plan: The cache.
@@ -103,7 +103,7 @@ def differing(
         written: The latter, as `sparks.on_java` gives them.
         here: The former; None where nobody says which it is.
         unlike: What minors may compute differently.
-        printed: What hangs on Java.
+        printed: What depends on Java.
     """
     if here is None:
         return unlike or printed
