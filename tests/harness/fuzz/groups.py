@@ -105,7 +105,7 @@ def grouped_cache(rng: Random, world: World, name: str) -> tuple[Cache, Grouping
         rows = [c for c in world.columns(["f"]) if not c.struct]
         kind = rng.choice(["INNER", "INNER", "INNER", "LEFT", "LEFT", "LEFT SEMI", "LEFT ANTI",
                            "FULL", "RIGHT"])  # fmt: skip
-        on = _on(rng, made, rows)
+        on = _on(rng, made, rows, kind)
         joins = [Join(kind, made.sql(), "g", on)]
         links = [k for k in world.links if k.left == "f"]
         if links and kind == "INNER" and rng.random() < 0.4:
@@ -122,9 +122,9 @@ def grouped_cache(rng: Random, world: World, name: str) -> tuple[Cache, Grouping
     return over(rng, name, base, columns, may_limit=False), made
 
 
-def _on(rng: Random, made: Grouping, rows: list[Column]) -> tuple[Piece, ...]:
+def _on(rng: Random, made: Grouping, rows: list[Column], kind: str) -> tuple[Piece, ...]:
     """Mostly by the keys of the groups, all of them or some."""
-    tag = tags("join.groups")
+    tag = tags(_KINDS[kind])
     found: list[Piece] = []
     for number, key in enumerate(made.keys):
         if found and rng.random() < 0.25:

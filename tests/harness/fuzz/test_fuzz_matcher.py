@@ -104,7 +104,8 @@ def test_groups_below_are_hit_and_missed() -> None:
     found = [p for seed in range(6) for p in over_groups(world(seed), 9, 12)]
     hits = [p for p in found if isinstance(p, Accepted)]
     seen = frozenset().union(*(p.tags for p in hits))
-    assert seen >= tags("join.groups", "whole.groups_of_groups", "whole.groups_filtered")
+    kinds = ("join.groups", "join.groups_outer", "whole.groups_of_groups", "whole.groups_filtered")
+    assert seen >= tags(*kinds)
     assert len(hits) >= LEAST_SHARE * len(found)
     lacking = [r for p in found if isinstance(p, Refusal) for code, r in p.reasons]
     assert any("does not read (f" in reason for reason in lacking), "of other groups none is asked"
