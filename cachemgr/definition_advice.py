@@ -27,16 +27,16 @@ _INSTEAD: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
             "group by its columns, and take MIN_BY or MAX_BY of the others",
         ),
         (
-            r"table-generating function|LATERAL VIEW|\bexplode\b",
+            r"table-generating function|LATERAL VIEW|\bexplode\b|makes several rows of one",
             "store the column that it takes apart in a cache of the rows below it",
         ),
         (
-            r"scalar subquery",
+            r"scalar ?subquery",
             "store the columns around it, and leave it to the queries, or write its value in its "
             "place",
         ),
         (
-            r"\b(IN|EXISTS) \((sub)?query\)|\bIN \(SELECT|\bEXISTS\b",
+            r"\b(IN|EXISTS) \((sub)?query\)|\bIN \(SELECT|\bEXISTS\b|\blistquery\b",
             "join the subquery's tables, or store the column that it tests and leave it to the "
             "queries",
         ),

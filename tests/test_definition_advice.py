@@ -20,6 +20,9 @@ SCHEMA = (FOLDER / "_schema.sql").read_text()
         ("the block holds a table-generating function", "store the column that it takes apart"),
         ("the block holds LIMIT", "leave it out, or make it the LIMIT of the whole"),
         ("the block holds a filter on a subquery", "write it as the HAVING"),
+        ("scalarsubquery() is a subquery expression", "store the columns around it"),
+        ("(k IN (listquery())) is a subquery expression", "join the subquery's tables"),
+        ("explode(xs) makes several rows of one", "store the column that it takes apart"),
         ("the block holds data cached by Spark", ""),
     ],
 )

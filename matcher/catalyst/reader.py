@@ -273,6 +273,14 @@ def _grouped(node: Node, document: Document, *, nested: bool = False) -> Block:
     return simplified(replace(block, having=conjuncts(condition)))
 
 
+def _below(node: Node) -> Node:
+    """What a filter is on, but for what only chooses columns."""
+    found = doc.child(node)
+    while doc.operator(found) == "Project":
+        found = doc.child(found)
+    return found
+
+
 def _reaches_tables(node: Node) -> bool:
     """False where projections and filters only wrap a barrier, which speaks for itself."""
     while doc.operator(node) in ("Project", "Filter"):
@@ -448,7 +456,9 @@ def _definition_block(document: Document, *, nested: bool) -> Block:
         and not is_having(doc.child(root))
         and not _reaches_tables(root)
     ):
-        raise unsupported("a filter on a subquery")
+        # as QUALIFY is to Spark
+        windows = doc.operator(_below(doc.child(root))) == "Window"
+        raise unsupported("a window function" if windows else "a filter on a subquery")
     else:
         block = _maybe_renamed(root, document, nested=nested)
     for expr in block.shown():

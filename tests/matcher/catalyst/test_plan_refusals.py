@@ -236,6 +236,11 @@ def test_refused(plan: dict[str, Any], table: dict[str, Any], words: str) -> Non
         (
             {"n": "Project", "p": [K],
              "c": [{"n": "Filter", "p": [], "c": [{"n": "Window", "c": [relation()]}]}]},
+            "a window function",
+        ),
+        (
+            {"n": "Project", "p": [K],
+             "c": [{"n": "Filter", "p": [], "c": [{"n": "Sort", "c": [relation()]}]}]},
             "a filter on a subquery",
         ),
         (
