@@ -198,6 +198,26 @@ def test_what_is_no_relation(query: str, words: str) -> None:
     assert words in found.reasons[0].detail
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT item FROM sales", "without groups"),
+        ("SELECT COUNT(*) AS n FROM sales GROUP BY 'all'", "by a constant"),
+        ("SELECT item FROM sales WHERE ratio >= -0.0D GROUP BY item", "compares with -0.0"),
+        (
+            "SELECT s.item FROM sales s LEFT JOIN items i ON s.item = i.item AND s.ratio = -0.0D "
+            "GROUP BY s.item",
+            "compares with -0.0",
+        ),
+    ],
+)
+def test_groups_that_are_no_relation(query: str, words: str) -> None:
+    (found, *_) = parse_query(query, TABLES).roots
+    assert found.block is not None
+    with pytest.raises(MatcherError, match=words):
+        grouped_relations.as_relation(found.block, 1)
+
+
 def test_a_float_sum_may_be_shown_and_is_not_worked_with() -> None:
     summed = "(SELECT item, SUM(ratio) AS r FROM sales GROUP BY item) g ON i.item = g.item"
     shown = block(f"SELECT i.name, g.r FROM items i JOIN {summed}")
