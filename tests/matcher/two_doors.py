@@ -27,9 +27,7 @@ from tests.matcher.fixture_cases import Case
 from tests.matcher.plan_shapes import differing
 
 # What the text door refuses by design, because only Spark knows.
-BY_DESIGN = frozenset(
-    {ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT, ReasonCode.GROUPING_SETS_IN_QUERY}
-)
+BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
 Choice = set[tuple[str, int | None]]
 # functions in whose place Spark puts the moment
 _MOMENT = re.compile(

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.refresh.by_change.incremental import Stored
 from cachemgr.refresh.by_change.why_full import FullCode
 from cachemgr.refresh.other_spark import is_of_another_spark
 from cachemgr.refresh.planning.plan import DELTA_WAYS, RefreshRequest
 from cachemgr.refresh.planning.planner import plan_refresh
+from cachemgr.spark.definitions import replan
 from cachemgr.sparks import SPARK
 from matcher.model.expr import Call, Col
 from matcher.model.ir import CachePlan, StoredColumn
@@ -78,3 +80,18 @@ def test_only_what_this_spark_lacks_is_left_to_another(said: str, is_left: bool)
     for here, other in (("4.1.4", True), ("4.2.0", False)):
         spark: Any = SimpleNamespace(version=here)
         assert is_of_another_spark(spark, cache, RuntimeError(said)) is (is_left and other)
+
+
+@pytest.mark.parametrize(
+    ("first", "code"), [("4.2", ErrorCode.OTHER_SPARK), ("4.1", ErrorCode.COLUMNS_CHANGED)]
+)
+def test_other_columns_are_laid_to_the_other_spark(first: str, code: ErrorCode) -> None:
+    """Nobody has changed a view where one minor makes a column that another one does not."""
+    spark: Any = SimpleNamespace(version="4.1.4")
+    one, two = (SimpleNamespace(name=name, type="bigint") for name in ("gid", "n"))
+    cache: Any = SimpleNamespace(qualified_name="s.c", columns=(one, two), context={SPARK: first})
+    found: Any = SimpleNamespace(columns=(two,), plan=PLAN)
+    with pytest.raises(CacheManagerError, match=r"cache s\.c .*: column gid is gone") as caught:
+        replan._refuse_other_columns(spark, cache, found, None)
+    assert caught.value.code == code
+    assert ("Spark 4.2, which has read it first" in caught.value.message) is (first == "4.2")

@@ -74,6 +74,11 @@ _LISTED: Final = (
         told=r"^the text chose \{.*\}, Catalyst set\(\)$",
     ),
     Listed(
+        "the text is refused as it is read, where two keys of its grouping sets are one column",
+        query=r"\b(CUBE|ROLLUP|GROUPING SETS) ?\(",
+        told=r"GROUPING_SETS_IN_QUERY: two keys of the grouping sets are always equal",
+    ),
+    Listed(
         "Catalyst counts without DISTINCT where groups below have each value once",
         query=r"COUNT\(DISTINCT .*FROM \(SELECT .*GROUP BY .*\) AS g\b",
         told=r"^[\w ,]+: outputs .*count\(distinct ",
