@@ -225,7 +225,8 @@ SETTINGS: tuple[Setting, ...] = (
         "0",
         "runtime",
         "Where so many queries are computed so at the same time, another one is left to a Spark "
-        "job. 0 stands for half of the driver's processors, or 2 if that is more.",
+        "job. 0 stands for four times the driver's processors, less where the results of so many "
+        "may take more than an eighth of its heap.",
     ),
     _setting(
         "prepared.enabled",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -218,14 +219,33 @@ def test_many_threads_with_constants_of_their_own(warm) -> None:
     )
     wanted = {day: warm.plain.sql(text.format(day)).collect() for day in days}
     before = local(warm)
-    with further(warm, 4, **ON) as sessions, ThreadPoolExecutor(16) as pool:
+    permits = {"spark__cachemgr__local__maxConcurrent": "16"}
+    with further(warm, 4, **ON, **permits) as sessions, ThreadPoolExecutor(16) as pool:
         asked = [
             (day, pool.submit(sessions[n % 4].sql(text.format(day)).collect))
             for n, day in enumerate(days * 3)
         ]
         for day, rows in asked:
             assert list(map(exact, rows.result())) == list(map(exact, wanted[day]))
-    assert local(warm) - before > 30  # the others found no permit
+    assert local(warm) - before == len(asked)
+
+
+def test_so_many_at_once(warm) -> None:
+    """One that finds no permit does not wait for it: Spark runs it."""
+    wanted = counted(warm.plain.sql(BY_REGION).collect())
+
+    def refused() -> int:
+        return hook.counters(warm.spark)["local_busy"]
+
+    before, end = refused(), time.monotonic() + 60
+    with (
+        warm.conf(spark__cachemgr__local__maxConcurrent="1"),
+        ThreadPoolExecutor(16) as pool,
+    ):
+        while refused() == before:
+            assert time.monotonic() < end, "each one was computed"
+            asked = [pool.submit(warm.spark.sql(BY_REGION).collect) for _ in range(64)]
+            assert all(counted(each.result()) == wanted for each in asked)
 
 
 def test_without_the_drivers_copy_the_pin_answers(lab) -> None:
