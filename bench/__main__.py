@@ -18,9 +18,9 @@ from bench import (
     refresh_cost,
     registry_changes,
     scheduler_look,
+    server_doors,
     spark_overhead,
     start_up,
-    thrift_door,
 )
 from bench.plot import latency_plot
 from bench.results import Figure, table, write
@@ -38,7 +38,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "refresh": refresh_cost.run,
     "incremental": incremental_cost.run,
     "fresh-hits": fresh_hits.run,
-    "thrift-door": thrift_door.run,
+    "server-doors": server_doors.run,
 }
 # They take long: only where they are asked for.
 _APART: dict[str, Callable[[float], list[Figure]]] = {"change-sizes": change_sizes.run}

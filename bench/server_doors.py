@@ -1,14 +1,16 @@
-"""Hits through a Thrift server with our extension, beside those of a Python program of one's own;
-and what the extension adds to queries there that cannot hit.
+"""Hits through a server with our extension, by Thrift and by Connect, beside those of a Python
+program of one's own; and what the extension adds to queries there that cannot hit.
 
-The thirteen queries of the Star Schema Benchmark by turns in process and by a DBAPI client against
-a Thrift server over the same tables, metastore and settings. For what is added, a second server
-without the extension gets the same queries by turns. The client runs in this process.
+The thirteen queries of the Star Schema Benchmark by turns in process, by a DBAPI client and by a
+Connect session against one server over the same tables, metastore and settings, each time with
+constants that were drawn by `SEED`. For what is added, a second server without the extension gets
+the same queries by turns. The clients run in this process.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,22 +21,23 @@ from statistics import geometric_mean, median
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 import cachemgr
 from bench.results import Figure
-from bench.ssb import SCALE, SEED
+from bench.ssb import SCALE, SEED, drawn
 from cachemgr.demo.session import start_session
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare, table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
-from tests.doors.spark_server import CLASS_PATH, Server, server, server_conf
+from tests.doors.spark_server import CLASS_PATH, Server, reads_cache, server, server_conf
 
 _WARM, _ROUNDS = 4, 7
 # a JVM compiles the same code ever better for a while
 _ADDED_WARM, _ADDED_ROUNDS = 300, 150
 _KEPT: Final = ("spark.sql.", "spark.databricks.", "spark.cachemgr.", "spark.driver.memory")
-_AGAINST_IN_PROCESS: Final = 1.25
+_AGAINST_IN_PROCESS: Final = 1.6
 _NEW_CONNECTION: Final = 1.2
 _MILLIS: Final = {"no known table": 1.0, "a known table": 5.0}
 _MISSES: Final = {
@@ -57,21 +60,21 @@ def run(scale: float = SCALE) -> list[Figure]:
             for table in TABLES
         ]
         with server(folder, _conf(folder, settings), tables) as ours:
-            with ours.session() as cursor:
-                here, there = _millis(
-                    lambda text: spark.sql(text).collect(), partial(_rows, cursor)
+            with ours.session() as cursor, _connected(ours) as remote:
+                here, *there = _millis(
+                    partial(_collected, spark), partial(_rows, cursor), partial(_collected, remote)
                 )
-                (told,) = ours.sql(f"EXPLAIN {QUERIES[0].sql()}")
-                assert "relational_cache." in told[0][0], told
+            for query in QUERIES:
+                (told,) = ours.sql(f"EXPLAIN {query.sql()}")
+                assert reads_cache(told[0][0]), told
             fresh, warm = _connections(ours)
             return [
-                Figure(
-                    "a hit at the Thrift door over one in process, geometric mean of 13",
-                    geometric_mean([there[text] / here[text] for text in there]),
-                    "x",
-                    _AGAINST_IN_PROCESS,
+                *itertools.chain(
+                    *(
+                        _against(door, found, here)
+                        for door, found in zip(("Thrift", "Connect"), there, strict=True)
+                    )
                 ),
-                Figure("a hit at the Thrift door, the slowest of 13", max(there.values()), "ms"),
                 Figure(
                     "the first hit of a new JDBC connection over one of a warm one",
                     fresh / warm,
@@ -80,6 +83,26 @@ def run(scale: float = SCALE) -> list[Figure]:
                 ),
                 *_added(ours, folder, settings),
             ]
+
+
+def _against(door: str, there: Mapping[str, float], here: Mapping[str, float]) -> Iterator[Figure]:
+    yield Figure(
+        f"a hit at the {door} door over one in process, geometric mean of 13",
+        geometric_mean([there[name] / here[name] for name in there]),
+        "x",
+        _AGAINST_IN_PROCESS,
+    )
+    yield Figure(f"a hit at the {door} door, median of 13", median(there.values()), "ms")
+    yield Figure(f"a hit at the {door} door, the slowest of 13", max(there.values()), "ms")
+
+
+@contextmanager
+def _connected(ours: Server) -> Iterator[RemoteSession]:
+    remote = RemoteSession.builder.remote(f"sc://127.0.0.1:{ours.connect}").create()
+    try:
+        yield remote
+    finally:
+        remote.stop()
 
 
 @contextmanager
@@ -119,14 +142,16 @@ def _conf(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
 def _millis(*asks: Ask) -> list[dict[str, float]]:
     """The median of each query on each side, by turns, once all sets are pinned and all code is
     compiled."""
-    taken: list[dict[str, list[float]]] = [{q.sql(): [] for q in QUERIES} for _ in asks]
+    numbers = random.Random(SEED)
+    taken: list[dict[str, list[float]]] = [{q.name: [] for q in QUERIES} for _ in asks]
     for number in range(_WARM + _ROUNDS):
         for query in QUERIES:
+            text = drawn(query, numbers)
             for ask, of_side in zip(asks, taken, strict=True):
-                took = _timed(ask, query.sql())
+                took = _timed(ask, text)
                 if number >= _WARM:
-                    of_side[query.sql()].append(took)
-    return [{text: median(times) for text, times in of_side.items()} for of_side in taken]
+                    of_side[query.name].append(took)
+    return [{name: median(times) for name, times in of_side.items()} for of_side in taken]
 
 
 def _connections(ours: Server) -> tuple[float, float]:
@@ -171,7 +196,7 @@ def _added(ours: Server, folder: Path, settings: Mapping[str, str]) -> list[Figu
     return figures
 
 
-def _collected(spark: SparkSession, text: str) -> object:
+def _collected(spark: SparkSession | RemoteSession, text: str) -> object:
     return spark.sql(text).collect()
 
 
