@@ -29,7 +29,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local live
+.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local users live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -57,6 +57,7 @@ help:
 	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
 	@echo "make fuzz-growth   doubles random queries for MINUTES=$(MINUTES); their steps may grow with the square"
 	@echo "make fuzz-refresh   walks through changes, refreshes and queries for MINUTES=$(MINUTES); docs/fuzz-refresh.md"
+	@echo "make users   sixteen threads of four users beside writers, refreshes and changed rights for MINUTES=$(MINUTES)"
 	@echo "make fuzz-local   random queries over held rows, computed by us and by Spark, for MINUTES=$(MINUTES)"
 	@echo "make live    a table that grows, refreshes and readers for MINUTES=$(MINUTES) at SCALE=$(SCALE)"
 	@echo "make fuzz-refresh-ledger   what all those runs add up to"
@@ -170,6 +171,9 @@ fuzz-growth: $(STAMP)
 
 fuzz-refresh: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_refresh.run --minutes $(MINUTES) $(ARGS)
+
+users: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.users.run --minutes $(MINUTES) $(ARGS)
 
 fuzz-local: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.local.run --minutes $(MINUTES) $(ARGS)
