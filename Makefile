@@ -66,6 +66,8 @@ help:
 setup: $(STAMP)
 
 .venv/.setup-done: pyproject.toml constraints.txt
+	@[ ! -L .venv ] || { echo ".venv is a link to the environment of another tree, which 'make setup' there" \
+		"installs: remove the link for one of this tree's own"; exit 1; }
 	@python="$$(.ci/prerequisites)" && \
 		{ [ -x .venv/bin/python ] || "$$python" -m venv .venv; }
 	@echo "installing into .venv, which takes about a minute"
