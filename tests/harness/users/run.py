@@ -85,8 +85,10 @@ class Users:
         self._tables = {name: Table(name) for name in ("facts", "restored")}
         self._allowed = Allowed(USERS)
         self._over = threading.Event()
-        # nobody reads files while they are put back
+        # nobody reads files while they are put back, and nobody begins to while that is waited for
         self._reading = threading.BoundedSemaphore(_THREADS)
+        self._may_begin = threading.Event()
+        self._may_begin.set()
 
     def fill(self) -> None:
         """Fill the tables."""
@@ -143,6 +145,7 @@ class Users:
                 if rng.random() < 0.05:
                     key = rng.choice(list(_SETTINGS))
                     session.conf.set(key, rng.choice(_SETTINGS[key]))
+                self._may_begin.wait()
                 with self._reading:
                     self._asked(session, user, rng, zone)
         except Exception as error:
@@ -276,12 +279,14 @@ class Users:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
+        self._may_begin.clear()
         for _ in range(_THREADS):
             self._reading.acquire()
         try:
             yield
         finally:
             self._reading.release(_THREADS)
+            self._may_begin.set()
 
     def _place(self, table: Table) -> Path:
         return self._folder / table.name
