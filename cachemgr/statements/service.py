@@ -226,7 +226,7 @@ class CacheService:
         namespace = self._namespace(statement.name)
         existing = self._metastore.caches.named(namespace, statement.name.last)
         if existing is not None and statement.if_not_exists:
-            return done(existing.qualified_name, "exists already, nothing was changed")
+            return done(existing.qualified_name, _left_alone(existing, statement))
         if existing is not None and not statement.or_replace:
             raise AlreadyExistsError(
                 ErrorCode.CACHE_EXISTS,
@@ -430,6 +430,17 @@ class CacheService:
         cache = self._find(name)
         told.refuse_to_show(cache)
         return cache
+
+
+def _left_alone(existing: CacheRecord, statement: CreateRelationalCache) -> str:
+    said = "exists already, nothing was changed"
+    wished = replace(statement.spec, properties=existing.spec.properties)
+    if wished == existing.spec and statement.select.text.split() == existing.definition.split():
+        return said
+    return (
+        f"{said}; it is defined in another way: see SHOW CREATE RELATIONAL CACHE "
+        f"{existing.qualified_name}, or use CREATE OR REPLACE"
+    )
 
 
 def _who_refreshes(policy: RefreshPolicy) -> str:

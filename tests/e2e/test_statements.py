@@ -63,7 +63,13 @@ def test_create_of_an_existing_name(lab):
     with pytest.raises(AlreadyExistsError, match="OR REPLACE or IF NOT EXISTS"):
         lab.sql(f"CREATE RELATIONAL CACHE {BY_REGION}")
     kept = lab.sql(f"CREATE RELATIONAL CACHE IF NOT EXISTS {BY_REGION}")[0]
-    assert "exists already" in kept.result
+    assert kept.result == "exists already, nothing was changed"
+    for other in (
+        f"{BY_REGION} HAVING SUM(amt) > 1",
+        BY_REGION.replace(" AS ", " REFRESH ON COMMIT AS ", 1),
+    ):
+        kept = lab.sql(f"CREATE RELATIONAL CACHE IF NOT EXISTS {other}")[0]
+        assert "nothing was changed; it is defined in another way" in kept.result
     lab.hit("SELECT region, SUM(amt) FROM sales GROUP BY region")
     other = BY_REGION.replace("SUM(amt) AS s", "MAX(amt) AS m")
     assert lab.sql(f"CREATE OR REPLACE RELATIONAL CACHE {other}")[0].result == "replaced"
