@@ -5,7 +5,7 @@ Where `x` is never NULL, `coalesce(x, 0)` is `x`, `x IS NULL` is false, `x <=> 1
 and an aggregate with a false FILTER is what it is of no row (Spark's `SimplifyConditionals`,
 `NullPropagation`, `BooleanSimplification`, `EliminateAggregateFilter`). Catalyst is in the midst of
 that when the hook sees a plan, and has done some of it; so both doors do it to their blocks, and
-compare the same expressions with those of caches.
+compare the same expressions with those of caches. So do they with one case conversion over another.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from matcher.predicates.raising import may_raise, settles
 
 NeverNull = Callable[[Expr], bool]
 _DECLARED: Final = PredicateContext(())  # knows what tables declare, and nothing else
+_CASES: Final = frozenset({"lower", "upper"})
 _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
 
@@ -123,6 +124,8 @@ def _above(expr: Expr, keys: dict[Expr, Expr], known: NeverNull, sets: bool) -> 
     if isinstance(expr, Agg) or not expr.children:
         return folded(expr, known)
     done = rebuild(expr, tuple(_above(c, keys, known, sets) for c in expr.children))
+    if isinstance(expr, Call) and expr.op in _CASES and expr.args[0] in keys:
+        return done  # of what was grouped, and not of what that was made of
     return _fold(done, _never_null_aggregate if sets else known)
 
 
@@ -237,6 +240,13 @@ def _with(call: Call, args: tuple[Expr, ...]) -> Call:
     return Call(call.op, args, call.type, call.nullable, call.params)
 
 
+def _outer_case(call: Call, _known: NeverNull) -> Expr:
+    """`lower(upper(x))` is `lower(x)` to Spark's optimiser (`SimplifyCaseConversionExpressions`),
+    though the two differ: `upper('ß')` is 'SS'."""
+    inner = call.args[0]
+    return _with(call, inner.args) if isinstance(inner, Call) and inner.op in _CASES else call
+
+
 def _asked(condition: Expr) -> Expr:
     """A condition of CASE or FILTER, of which only TRUE counts: NULL is as good as FALSE there
     (Spark's `ReplaceNullWithFalseInPredicate`)."""
@@ -283,4 +293,6 @@ _FOLD: Final[dict[str, Callable[[Call, NeverNull], Expr]]] = {
     "or": _fold_or,
     "and": _junction,
     "not": _fold_not,
+    "lower": _outer_case,
+    "upper": _outer_case,
 }

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
 import org.apache.spark.sql.catalyst.optimizer.DecimalAggregates$;
 import org.apache.spark.sql.catalyst.optimizer.LikeSimplification$;
 import org.apache.spark.sql.catalyst.optimizer.OptimizeIn$;
+import org.apache.spark.sql.catalyst.optimizer.SimplifyCaseConversionExpressions$;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -31,11 +32,12 @@ public final class LocalAnswer {
     private static final AtomicInteger RUNNING = new AtomicInteger();
     /**
      * What Spark does to a plan after our rule has seen it, and what makes a difference: averages of short decimals are
-     * computed as doubles there, long lists are looked up in a set, and simple patterns are no regular expressions. Other
-     * rules change no row.
+     * computed as doubles there, long lists are looked up in a set, simple patterns are no regular expressions, and of
+     * lower(upper(x)) the outer one is left. Other rules change no row.
      */
-    private static final List<Rule<LogicalPlan>> LATER =
-        List.of(ConstantFolding$.MODULE$, LikeSimplification$.MODULE$, OptimizeIn$.MODULE$, DecimalAggregates$.MODULE$);
+    private static final List<Rule<LogicalPlan>> LATER = List.of(
+        ConstantFolding$.MODULE$, LikeSimplification$.MODULE$, OptimizeIn$.MODULE$, SimplifyCaseConversionExpressions$.MODULE$,
+        DecimalAggregates$.MODULE$);
 
     /** The rows in place of the plan, or null; why there are none, and whether trying cost something. */
     public record Tried(LogicalPlan rows, String refused, boolean inVain) {
