@@ -225,11 +225,11 @@ def test_parameters_and_another_current_schema(star: Star) -> None:
     star.spark.sql(f"USE {star.schema}")
     try:
         frame = star.spark.sql(
-            "SELECT region, sum(amount) AS t FROM sales JOIN shops ON shop = id GROUP BY "
-            "region HAVING t > :low",
-            args={"low": 10},
+            "SELECT region, sum(amount) AS t FROM sales JOIN shops ON shop = id GROUP BY region "
+            "UNION ALL SELECT :more, 0",
+            args={"more": "else"},
         )
-        assert rows(frame) == [("north", 22)]
+        assert rows(frame) == [("else", 0), ("north", 22), (None, 4)]
         assert reads_cache(frame, star)
     finally:
         star.spark.sql("USE default")

@@ -67,6 +67,8 @@ def by_region(block: Block, decider: StarDecider) -> str | None:
     """SQL over the cache for SUM(amount) and COUNT(*) grouped by a subset of its keys, or None."""
     if block.group_keys is None or block.grouping_sets or len(block.relations) != 2:
         return None
+    if block.having or block.limit is not None:
+        return None
     if len(block.predicates) != 1 or {r.key for r in block.relations} != set(decider.base):
         return None
     names = {"region": "region", "product": "product"}
