@@ -27,12 +27,14 @@ from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, Replacement
 from cachemgr.spark.outcomes import not_put_in
 from cachemgr.spark.plans import execution_of
+from cachemgr.spark.replacements import why_never_pinned
 from cachemgr.spark.session import CHANGED_SINCE_ANALYSIS, CacheSession
 from matcher.catalyst.templates import PlanDocument
 from matcher.model.message import Word
 from matcher.model.reasons import Reason, ReasonCode
 
 _LOCAL: Final = f"{PREFIX}local.enabled"
+_NOT_YET: Final = "the set is not in memory, where it is put once it is read often"
 _STREAM: Final = Reason(
     ReasonCode.UNSUPPORTED_OPERATOR,
     "the query is a stream, and a cache is what was read once",
@@ -76,12 +78,16 @@ def explain_query(
     return replace(explanation_of(found, notes=notes), computed=_computed(why_not))
 
 
-def _not_held(made: Sequence[Replacement], settings: Settings, pins: PinStore) -> str | None:
-    """Why nobody tries to compute a query that reads pinned sets; None where that is tried."""
+def _not_held(
+    made: Sequence[Replacement], never_pinned: str | None, settings: Settings, pins: PinStore
+) -> str | None:
+    """Why nobody tries to compute a query that reads caches; None where that is tried."""
     if not settings.local_enabled:
         return f"{_LOCAL} is false"
     if len(made) == 1 and made[0].local is not None:
         return None
+    if not any(isinstance(r, PinnedSet) for one in made for r in one.relations.values()):
+        return never_pinned or _NOT_YET
     if not pins.holds_rows:
         return f"{_LOCAL} was false in each session of the application when it was enabled"
     if len(made) > 1 or len(made[0].relations) > 1:
@@ -133,9 +139,9 @@ class _ExplainingDecider:
         if context.in_subquery and not found.hits:
             context.ask_again()  # what is wanted of EXISTS and IN, the expression around it tells
         self._found[context.number] = found
-        pinned = [r for one in made for r in one.relations.values() if isinstance(r, PinnedSet)]
-        if pinned and not context.in_subquery:
-            self.not_held = _not_held(made, settings, self._session.application.pins)
+        if made and not context.in_subquery:
+            never = why_never_pinned(found.hits[0], settings)
+            self.not_held = _not_held(made, never, settings, self._session.application.pins)
         return made
 
     def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:

@@ -68,8 +68,8 @@ class Replacements:
         cache = hit.cache
         assert cache.version is not None
         read = TableRead(cache.location, cache.version)
-        pins = settings.pin_enabled and settings.pin_max_bytes > 0
-        pinned = self._pin(hit, read, settings, explain) if pins else None
+        never = why_never_pinned(hit, settings)
+        pinned = self._pin(hit, read, explain) if never is None else None
         relation: object = pinned if pinned is not None else self._stored(hit, read)
         relations = {CACHE: relation}
         for name, extra in zip(joined(len(hit.rewrite.extra)), hit.rewrite.extra, strict=True):
@@ -93,11 +93,8 @@ class Replacements:
             all_or_none=mixed,
         )
 
-    def _pin(self, hit: Hit, read: TableRead, settings: Settings, explain: bool) -> object | None:
+    def _pin(self, hit: Hit, read: TableRead, explain: bool) -> object | None:
         chosen = hit.rewrite.grouping_set
-        rows = chosen.rows if chosen is not None else hit.cache.plan.rows
-        if rows is None or rows > settings.pin_max_rows_per_set or holds_floats(hit.cache.plan):
-            return None
         key = pin_key(hit)
         store = self._application.pins
         pinned = store.get(key, to_read=not explain)
@@ -159,6 +156,30 @@ class Replacements:
             order = most_selective_first(rows, keys)
             orders.put(of, order)
         return in_order(rows, order)
+
+
+def why_never_pinned(hit: Hit, settings: Settings) -> str | None:
+    """Why the set that a hit reads is not kept in memory, however often it is read; None if it may
+    be.
+
+    Args:
+        hit: Of a refreshed cache.
+        settings: The session's.
+    """
+    if not settings.pin_enabled or settings.pin_max_bytes <= 0:
+        return "spark.cachemgr.pin.enabled is false, or spark.cachemgr.pin.maxBytes is 0"
+    chosen = hit.rewrite.grouping_set
+    rows = chosen.rows if chosen is not None else hit.cache.plan.rows
+    if rows is None:
+        return "it is not known how many rows the set has"
+    if rows > settings.pin_max_rows_per_set:
+        return (
+            f"the set has {rows:,} rows, and spark.cachemgr.pin.maxRowsPerSet is "
+            f"{settings.pin_max_rows_per_set:,}"
+        )
+    if holds_floats(hit.cache.plan):
+        return "the cache stores FLOAT or DOUBLE values that may be NaN, and is not kept in memory"
+    return None
 
 
 def pin_key(hit: Hit) -> PinKey:

@@ -284,6 +284,33 @@ def test_a_pin_whose_rows_were_taken_away_lets_go_of_its_copy(lab) -> None:
     computed(lab, BY_REGION)
 
 
+def test_what_is_not_pinned_says_why(lab) -> None:
+    lab.cache("c AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.cache("f AS SELECT city, MAX(weight) AS w FROM sales JOIN cust ON cust = cid GROUP BY city")
+    query, floats = (
+        "SELECT region, SUM(amt) FROM sales GROUP BY region",
+        ("SELECT city, MAX(weight) FROM sales JOIN cust ON cust = cid GROUP BY city"),
+    )
+    assert told(lab, query) == (
+        "by a Spark job: the set is not in memory, where it is put once it is read often"
+    )
+    assert "FLOAT or DOUBLE" in str(told(lab, floats))
+    with lab.conf(spark__cachemgr__pin__maxRowsPerSet="1"):
+        assert "pin.maxRowsPerSet is 1" in str(told(lab, query))
+    with lab.conf(spark__cachemgr__pin__enabled="false"):
+        assert "pin.enabled is false" in str(told(lab, query))
+    assert told(lab, "SELECT id FROM sales") is None
+    until(lambda: is_computed(lab, query), "pinned")
+    assert told(lab, query) == "while it is planned, without a Spark job"
+
+
+def is_computed(lab, query: str) -> bool:
+    """Whether a hit's rows are computed while it is planned."""
+    before = local(lab)
+    lab.hit(query)
+    return local(lab) > before
+
+
 def test_averages_of_short_decimals_are_spark_s(lab) -> None:
     """Spark computes them as doubles, by a rule that has not run when ours does."""
     lab.sql(
