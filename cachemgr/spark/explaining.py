@@ -24,7 +24,7 @@ from cachemgr.serving.hidden import without_hidden
 from cachemgr.spark import hook
 from cachemgr.spark.held.pins import PinStore
 from cachemgr.spark.hints import Hints, read_hints
-from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, Replacement
+from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, QueryFiles, Replacement
 from cachemgr.spark.outcomes import not_put_in
 from cachemgr.spark.plans import execution_of
 from cachemgr.spark.replacements import why_never_pinned
@@ -32,9 +32,10 @@ from cachemgr.spark.session import CHANGED_SINCE_ANALYSIS, CacheSession
 from matcher.catalyst.templates import PlanDocument
 from matcher.model.message import Word
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.render.placeholders import TAIL
 
 _LOCAL: Final = f"{PREFIX}local.enabled"
-_NOT_YET: Final = "the set is not in memory, where it is put once it is read often"
+_NOT_YET: Final = "the set is not in memory yet, where some queries more bring it"
 _STREAM: Final = Reason(
     ReasonCode.UNSUPPORTED_OPERATOR,
     "the query is a stream, and a cache is what was read once",
@@ -90,7 +91,10 @@ def _not_held(
         return never_pinned or _NOT_YET
     if not pins.holds_rows:
         return f"{_LOCAL} was false in each session of the application when it was enabled"
-    if len(made) > 1 or len(made[0].relations) > 1:
+    read = made[0].relations
+    if len(made) == 1 and (TAIL in read or any(isinstance(r, QueryFiles) for r in read.values())):
+        return "rows that were appended since the refresh are read beside the set"
+    if len(made) > 1 or len(read) > 1:
         return "it reads more than one set"
     return (
         "the driver holds no copy of the set, which has a type that is not held, or does not fit "

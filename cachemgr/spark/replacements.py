@@ -178,7 +178,10 @@ def why_never_pinned(hit: Hit, settings: Settings) -> str | None:
             f"{settings.pin_max_rows_per_set:,}"
         )
     if holds_floats(hit.cache.plan):
-        return "the cache stores FLOAT or DOUBLE values that may be NaN, and is not kept in memory"
+        return (
+            "the cache stores FLOAT or DOUBLE values that may be NaN, and is not kept in memory: "
+            "a cache of its own for these leaves the others fast"
+        )
     return None
 
 

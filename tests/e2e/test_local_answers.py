@@ -292,7 +292,7 @@ def test_what_is_not_pinned_says_why(lab) -> None:
         ("SELECT city, MAX(weight) FROM sales JOIN cust ON cust = cid GROUP BY city"),
     )
     assert told(lab, query) == (
-        "by a Spark job: the set is not in memory, where it is put once it is read often"
+        "by a Spark job: the set is not in memory yet, where some queries more bring it"
     )
     assert "FLOAT or DOUBLE" in str(told(lab, floats))
     with lab.conf(spark__cachemgr__pin__maxRowsPerSet="1"):
@@ -302,6 +302,10 @@ def test_what_is_not_pinned_says_why(lab) -> None:
     assert told(lab, "SELECT id FROM sales") is None
     until(lambda: is_computed(lab, query), "pinned")
     assert told(lab, query) == "while it is planned, without a Spark job"
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales LIMIT 1")
+    assert told(lab, query) == (
+        "by a Spark job: rows that were appended since the refresh are read beside the set"
+    )
 
 
 def is_computed(lab, query: str) -> bool:
