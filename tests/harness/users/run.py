@@ -112,6 +112,7 @@ class Users:
             self._create(name)
         for name in self._tables:
             self._sent("POST", "tables/restricted", json={"table": name})
+        until(lambda: all(map(self._is_refreshed, _CACHES)), 240, "all caches are refreshed", 1)
 
     def run(self, seconds: float) -> None:
         """Let them ask for so long."""
@@ -271,6 +272,10 @@ class Users:
         for user in USERS:
             if self._allowed.is_allowed(user):
                 self._sent("PUT", f"caches/{name}/grants/{user}")
+
+    def _is_refreshed(self, name: str) -> bool:
+        runs = self._admin.client.get(f"/api/v1/caches/{name}/refreshes").json()["refreshes"]
+        return any(run["state"] in ("PUBLISHED", "UNCHANGED") for run in runs)
 
     def _sent(self, method: str, path: str, **more: Any) -> None:
         answer = self._admin.client.request(method, f"/api/v1/{path}", **more)
