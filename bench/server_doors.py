@@ -23,12 +23,9 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-import cachemgr
 from bench.results import Figure
-from bench.ssb import SCALE, SEED, drawn
-from cachemgr.demo.session import start_session
-from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
-from cachemgr.demo.ssb_data import prepare, table_path
+from bench.ssb import SCALE, SEED, drawn, ssb_session
+from cachemgr.demo.ssb_data import table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
 from tests.doors.spark_server import CLASS_PATH, Server, reads_cache, server, server_conf
@@ -53,7 +50,10 @@ def run(scale: float = SCALE) -> list[Figure]:
     Args:
         scale: SSB scale factor.
     """
-    with tempfile.TemporaryDirectory() as name, _in_process(Path(name), scale) as spark:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        ssb_session(scale, cube=True, folder=Path(name)) as spark,
+    ):
         folder, settings = Path(name), _settings(spark)
         tables = [
             f"CREATE TABLE {table} USING delta LOCATION '{table_path(folder / 'data', table)}'"
@@ -103,21 +103,6 @@ def _connected(ours: Server) -> Iterator[RemoteSession]:
         yield remote
     finally:
         remote.stop()
-
-
-@contextmanager
-def _in_process(folder: Path, scale: float) -> Iterator[SparkSession]:
-    """A session in which the cube of the benchmark is refreshed."""
-    spark = start_session(folder)
-    try:
-        prepare(spark, folder / "data", scale, SEED)
-        for statement in (*RECORD_PRESERVING_JOINS, cube_ddl()):
-            spark.sql(statement)
-        spark.sql(f"REFRESH RELATIONAL CACHE {CUBE_NAME}").collect()
-        yield spark
-    finally:
-        cachemgr.disable(spark)
-        spark.stop()
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:

@@ -25,17 +25,19 @@ _TOO_LARGE = ("Q3.4", "Q4.3")
 
 
 @contextmanager
-def ssb_session(scale: float, *, cube: bool) -> Iterator[SparkSession]:
+def ssb_session(scale: float, *, cube: bool, folder: Path | None = None) -> Iterator[SparkSession]:
     """An enabled session over the five tables, stopped at the end.
 
     Args:
         scale: SSB scale factor.
         cube: Whether the demo's cube is there, refreshed.
+        folder: Where tables and caches go; one that is deleted at the end without it.
     """
     with tempfile.TemporaryDirectory() as name:
-        spark = start_session(Path(name))
+        place = folder or Path(name)
+        spark = start_session(place)
         try:
-            prepare(spark, Path(name) / "data", scale, SEED)
+            prepare(spark, place / "data", scale, SEED)
             if cube:
                 for statement in (*RECORD_PRESERVING_JOINS, cube_ddl()):
                     spark.sql(statement)

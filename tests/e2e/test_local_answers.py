@@ -300,7 +300,7 @@ def test_what_is_not_pinned_says_why(lab) -> None:
     with lab.conf(spark__cachemgr__pin__enabled="false"):
         assert "pin.enabled is false" in str(told(lab, query))
     assert told(lab, "SELECT id FROM sales") is None
-    until(lambda: is_computed(lab, query), "pinned")
+    until(lambda: is_local(lab, query), "pinned")
     assert told(lab, query) == "while it is planned, without a Spark job"
     lab.plain.sql("INSERT INTO sales SELECT * FROM sales LIMIT 1")
     assert told(lab, query) == (
@@ -308,7 +308,7 @@ def test_what_is_not_pinned_says_why(lab) -> None:
     )
 
 
-def is_computed(lab, query: str) -> bool:
+def is_local(lab, query: str) -> bool:
     """Whether a hit's rows are computed while it is planned."""
     before = local(lab)
     lab.hit(query)

@@ -12,7 +12,7 @@ import pytest
 import cachemgr
 from cachemgr.spark import api, hook
 from cachemgr.spark.prepared import PreparedDecisions
-from tests.e2e.test_local_answers import CUBE, FROM, ON, counted, local
+from tests.e2e.test_local_answers import CUBE, FROM, ON, counted, is_local, local
 from tests.e2e.test_many_sessions import further, pins, until
 from tests.worlds.lab_star import exact, make_lab
 
@@ -65,13 +65,6 @@ def warmed(lab) -> None:
     for keys in SETS:
         query = f"SELECT SUM(amt), COUNT(*) {FROM}" + (f" GROUP BY {keys}" if keys else "")
         until(lambda query=query: is_local(lab, query), "held")
-
-
-def is_local(lab, query: str) -> bool:
-    """Whether a hit's rows are computed while it is planned."""
-    before = local(lab)
-    lab.hit(query)
-    return local(lab) > before
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ class Users:
         for thread in (*asking, changing):
             thread.join(120)
             assert not thread.is_alive(), "a query does not end"
-        self._look_at_memory()
+        self._count_of_the_hook()
 
     def _ask(self, user: str, seed: float) -> None:
         rng = Random(seed)
@@ -206,18 +206,18 @@ class Users:
 
     def _restored(self, rng: Random) -> None:
         table = self._tables["facts"]
-        old = rng.choice(table.states[-8:])
-        self._commit(table, old.rows, f"RESTORE TABLE facts TO VERSION AS OF {old.version}")
+        old, version = rng.choice(list(zip(table.states, table.versions, strict=True))[-8:])
+        self._commit(table, old.rows, f"RESTORE TABLE facts TO VERSION AS OF {version}")
 
     def _put_back(self, rng: Random) -> None:
         """The table's folder as it was some commits ago, and other commits of the same numbers."""
         table = self._tables["restored"]
         place, copy = self._place(table), self._folder / "copy"
-        copied = table.newest
+        copied, version = table.newest, table.versions[-1]
         shutil.copytree(place, copy)
         for _ in range(rng.randrange(1, 3)):
             self._insert(table, drawn_rows(rng, 3))
-        with self._alone(), table.becomes(copied.rows, lambda: copied.version):
+        with self._alone(), table.becomes(copied.rows, lambda: version):
             shutil.rmtree(place)
             shutil.copytree(copy, place)
             java = self._spark._jvm
@@ -296,7 +296,7 @@ class Users:
     def _place(self, table: Table) -> Path:
         return self._folder / table.name
 
-    def _look_at_memory(self) -> None:
+    def _count_of_the_hook(self) -> None:
         counters = hook.counters(self._spark)
         self.told.update(
             {f"hook {name}": counters[name] for name in ("prepared", "local", "failed")}

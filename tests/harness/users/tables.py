@@ -33,13 +33,11 @@ class State:
         rows: All of them.
         began: When the statement that made them was sent, as `time.monotonic`.
         ended: When it was answered.
-        version: Delta's number of it.
     """
 
     rows: tuple[Row, ...]
     began: float
     ended: float
-    version: int
 
 
 class Table:
@@ -48,6 +46,8 @@ class Table:
     def __init__(self, name: str) -> None:
         self.name = name
         self.states: list[State] = []
+        # Delta's number of each state
+        self.versions: list[int] = []
         self._pending: tuple[tuple[Row, ...], float] | None = None
         self._lock = threading.Lock()
 
@@ -63,10 +63,11 @@ class Table:
         with self._lock:
             self._pending = (rows, began)
         yield
-        now = State(rows, began, time.monotonic(), version())
         with self._lock:
-            self.states.append(now)
+            self.states.append(State(rows, began, time.monotonic()))
             self._pending = None
+        # asked for afterwards: the state before is over meanwhile
+        self.versions.append(version())
 
     def seen(self, since: float, until: float) -> list[tuple[Row, ...]]:
         """What a query between two moments may have found: each state that was there meanwhile."""
