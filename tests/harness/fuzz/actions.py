@@ -2,8 +2,9 @@
 session with the hook on, and its rows asked for by a random action; then what is told of it, in
 other settings, and as a write. In some worlds tables, columns and caches have names to be quoted.
 
-A pair costs seconds here, so few of a world's are taken. What an action may answer in more than one
-way is left out: LIMIT without a total order, sums of floating point in another order.
+A pair that is looked at so closely costs seconds, so few of a world's are; others are only asked
+for, three times with other constants. What an action may answer in more than one way is left out:
+LIMIT without a total order, sums of floating point in another order.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final
 import cachemgr
 from cachemgr.errors import CacheManagerError
 from cachemgr.spark import api
+from tests.harness.fuzz.caches import Cache
 from tests.harness.fuzz.decide import Accepted
 from tests.harness.fuzz.odd_names import Names, lost_by_names, names, refused_name
 from tests.harness.fuzz.spark_judge import _BY_ORDER, Verdict, select_rows
@@ -38,8 +40,9 @@ from tests.harness.sessions.told import (
     wrong_of_the_plan,
 )
 
-PAIRS = 3  # of a world
+_CLOSELY: Final = 3  # pairs of a world are looked at so
 _WRITES: Final = 0.5  # of the pairs are also written
+_FEW_TIMES: Final = 3
 _TIMES: Final = 12  # a query is asked with other constants
 _UNTIL_HELD: Final = 5  # of these, what is read is held
 _numbers = itertools.count(1)
@@ -105,7 +108,7 @@ class SparkActions:
         pairs: How many pairs of a world are taken.
     """
 
-    def __init__(self, spark: Any, pairs: int = PAIRS) -> None:
+    def __init__(self, spark: Any, pairs: int) -> None:
         self._spark = spark
         self._pairs = pairs
         self._drawn = Drawn(spark)
@@ -123,16 +126,22 @@ class SparkActions:
         chosen = rng.sample(sound, min(self._pairs, len(sound)))
         if not chosen:
             return
+        closely = chosen[:_CLOSELY]
         odd = names(world)
         with self._tables(world, odd) as tried:
-            for pair in chosen:
-                told = lost_by_names(world, pair, odd) if odd.of else ""
-                verdict = Verdict("wrong", f"lost under odd names: {told}")
-                if not told:
-                    verdict = tried.one(rng, pair)
-                self.done[verdict.outcome] += 1
-                yield pair, verdict
-            self.done["prepared"] += tried.prepared
+            for _, of_one in itertools.groupby(sorted(chosen, key=_statement), _statement):
+                pairs = list(of_one)
+                with tried.refreshed(pairs[0].cache.cache) as lost:
+                    for pair in pairs:
+                        verdict = Verdict("skipped", lost)
+                        told = lost_by_names(world, pair, odd) if odd.of else ""
+                        if told:
+                            verdict = Verdict("wrong", f"lost under odd names: {told}")
+                        elif not lost:
+                            verdict = tried.one(rng, pair, closely=pair in closely)
+                        self.done[verdict.outcome] += 1
+                        yield pair, verdict
+            self.done += tried.counts
 
     @contextmanager
     def _tables(self, world: World, odd: Names) -> Iterator[Tried]:
@@ -183,7 +192,7 @@ class Tried:
         odd: What tables, columns and caches are called.
         drawn: What settings are drawn from.
         found: What the last query counted.
-        prepared: Queries that were answered by a decision that was kept.
+        counts: Queries with other constants that hit, by the ways in which they did.
     """
 
     hooked: Any
@@ -192,26 +201,58 @@ class Tried:
     odd: Names
     drawn: Drawn
     found: Counted = field(default_factory=Counted)
-    prepared: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def one(self, rng: Random, pair: Accepted) -> Verdict:
-        """One pair, by a random action, and what is told of it; in other settings; as a write."""
-        name = self.odd.text(pair.cache.cache.name)
-        refused = self._refuses(rng, pair)
-        if refused:
-            return Verdict("wrong", refused)
+    @contextmanager
+    def refreshed(self, cache: Cache) -> Iterator[str]:
+        """A cache while its pairs are asked for; given is why there is none, or nothing.
+
+        Args:
+            cache: As the world made it.
+        """
+        name = self.odd.text(cache.name)
         try:
-            self.hooked.sql(self.odd.text(pair.cache.cache.statement.rstrip(";")))
+            self.hooked.sql(self.odd.text(cache.statement.rstrip(";")))
         except CacheManagerError as error:
-            return Verdict("skipped", f"no cache: {error}"[:200])
+            yield f"no cache: {error}"[:200]
+            return
         try:
-            try:
-                self.hooked.sql(f"REFRESH RELATIONAL CACHE {name}")
-            except CacheManagerError as error:
-                return Verdict("skipped", f"no cache: {error}"[:200])
-            return self._asked(rng, self.odd.text(pair.query))
+            self.hooked.sql(f"REFRESH RELATIONAL CACHE {name}")
+        except CacheManagerError as error:
+            yield f"no cache: {error}"[:200]
+        else:
+            yield ""
         finally:
             self.hooked.sql(f"DROP RELATIONAL CACHE {name}")
+
+    def one(self, rng: Random, pair: Accepted, closely: bool) -> Verdict:
+        """One pair over a cache that is refreshed, by a random action and with other constants.
+
+        Args:
+            rng: What is random.
+            pair: The pair.
+            closely: Also what is told of it; in other settings; as a write.
+        """
+        refused = self._refuses(rng, pair) if closely else ""
+        if refused:
+            return Verdict("wrong", refused)
+        query = self.odd.text(pair.query)
+        action = rng.choice(sorted(ACTIONS))
+        act = ACTIONS[action]
+        before = cachemgr.counters(self.hooked).get("hits", 0)
+        mine = _answer(self.hooked, query, act)
+        hit = cachemgr.counters(self.hooked).get("hits", 0) > before
+        theirs = _answer(self.plain, query, act)
+        if theirs[0]:
+            return Verdict("skipped", theirs[0])
+        if mine != theirs:
+            return Verdict("wrong", f"by {action}: {mine} instead of {theirs}")
+        looks = (self._told, self._in_settings, self._again, self._written)
+        for look in looks if closely else (self._with_others,):
+            wrong = look(rng, query)
+            if wrong:
+                return Verdict("wrong", wrong)
+        return Verdict("equal" if hit else "missed", action)
 
     def _refuses(self, rng: Random, pair: Accepted) -> str:
         """A cache of a name that no door could carry is refused, and leaves nothing."""
@@ -223,23 +264,6 @@ class Tried:
         except CacheManagerError:
             return ""
         return f"a cache has the name {name}"
-
-    def _asked(self, rng: Random, query: str) -> Verdict:
-        action = rng.choice(sorted(ACTIONS))
-        act = ACTIONS[action]
-        before = cachemgr.counters(self.hooked).get("hits", 0)
-        mine = _answer(self.hooked, query, act)
-        hit = cachemgr.counters(self.hooked).get("hits", 0) > before
-        theirs = _answer(self.plain, query, act)
-        if theirs[0]:
-            return Verdict("skipped", theirs[0])
-        if mine != theirs:
-            return Verdict("wrong", f"by {action}: {mine} instead of {theirs}")
-        for look in (self._told, self._in_settings, self._again, self._written):
-            wrong = look(rng, query)
-            if wrong:
-                return Verdict("wrong", wrong)
-        return Verdict("equal" if hit else "missed", action)
 
     def _told(self, rng: Random, query: str) -> str:
         """Counters and EXPLAIN REWRITE say what the executed plan reads."""
@@ -275,17 +299,29 @@ class Tried:
 
     def _again(self, rng: Random, query: str) -> str:
         """With other constants, often enough for its sets to be held and its decision kept."""
-        collect = ACTIONS["collect"]
         pins = api._of(self.hooked).session.application.pins
-        before = cachemgr.counters(self.hooked)["prepared_hits"]
         for number in range(_TIMES):
             asked = other_constants(rng, query) if number % 3 else query
-            mine, theirs = (_answer(s, asked, collect) for s in (self.hooked, self.plain))
-            if mine != theirs:
-                return f"asked again as {asked}: {mine} instead of {theirs}"
+            wrong = self._differs(asked)
+            if wrong:
+                return wrong
             if number < _UNTIL_HELD:
                 wait(list(pins._asked.values()), timeout=10)
-        self.prepared += cachemgr.counters(self.hooked)["prepared_hits"] - before
+        return ""
+
+    def _with_others(self, rng: Random, query: str) -> str:
+        """With other constants."""
+        others = (other_constants(rng, query) for _ in range(_FEW_TIMES))
+        return next(filter(None, map(self._differs, others)), "")
+
+    def _differs(self, asked: str) -> str:
+        before = cachemgr.counters(self.hooked)
+        mine, theirs = (_answer(s, asked, ACTIONS["collect"]) for s in (self.hooked, self.plain))
+        if mine != theirs:
+            return f"asked again as {asked}: {mine} instead of {theirs}"
+        now = cachemgr.counters(self.hooked)
+        for told in ("hits", "local_hits", "prepared_hits"):
+            self.counts[told] += now[told] - before[told]
         return ""
 
     def _written(self, rng: Random, query: str) -> str:
@@ -332,6 +368,10 @@ def other_constants(rng: Random, query: str) -> str:
 
     head, where, rest = query.partition(" WHERE ")
     return head + where + _LITERAL.sub(other, rest)
+
+
+def _statement(pair: Accepted) -> str:
+    return pair.cache.cache.statement
 
 
 def _has_one_answer(pair: Accepted, world: World) -> bool:

@@ -26,6 +26,8 @@ from tests.harness.fuzz.worlds import (
     try_actions,
 )
 
+_TOLD = ("hits", "local_hits", "prepared_hits")  # of queries in sessions
+
 
 @dataclass
 class Run:
@@ -41,7 +43,7 @@ def main() -> int:
     """Run the seeds given on the command line; 1 if any pair was wrong."""
     chosen = _arguments()
     totals, began, commit = Totals(), time.monotonic(), _commit()
-    run = start(chosen.judge, chosen.doors, chosen.actions)
+    run = start(chosen.judge, chosen.doors, chosen.pairs if chosen.actions else 0)
     seeds = range(chosen.start, chosen.start + chosen.n)
     done = chosen.start
     with ExitStack() as stack:
@@ -62,7 +64,7 @@ def main() -> int:
                 compare_doors(made, run.doors, totals, chosen.doors)
             if run.actions is not None and seed % chosen.actions == 0:
                 try_actions(made, run.actions, totals)
-                totals.numbers["prepared"] = run.actions.done["prepared"]
+                totals.numbers |= {told: run.actions.done[told] for told in _TOLD}
             done = seed + 1
             _tell(seed, totals.wrong[wrong:], totals.differs[differs:], chosen.out)
             sys.stdout.write(_progress(seed, totals, time.monotonic() - began) + "\n")
@@ -97,6 +99,7 @@ def _arguments() -> argparse.Namespace:
         default=0,
         help="in one world in so many, some pairs in a session with the hook on (Spark)",
     )
+    parser.add_argument("--pairs", type=int, default=3, help="so many of such a world")
     parser.add_argument("--only", choices=TAGS, help="execute just the pairs of one item")
     parser.add_argument("--ledger", action="store_true", help="write an entry")
     parser.add_argument("--out", type=Path, help="folder for what was wrong")
@@ -113,26 +116,26 @@ def _tell(seed: int, wrong: list[str], differs: list[str], out: Path | None) -> 
         sys.stdout.write(f"DOORS DIFFER\n{text}\n\n")
 
 
-def start(judge: str, doors: int, actions: int = 0) -> Run:
-    """The judge of that name; with Spark the doors and actions as well, where they are asked
-    for."""
+def start(judge: str, doors: int, pairs: int = 0) -> Run:
+    """The judge of that name; with Spark the doors, and a session for so many pairs of a world,
+    where they are asked for."""
     if judge == "duckdb":
         from tests.harness.fuzz.duck_judge import DuckJudge
 
         return Run(DuckJudge())
     from tests.harness.fuzz.spark_judge import SparkJudge, start_spark
 
-    spark = start_spark(delta=doors + actions > 0)
+    spark = start_spark(delta=doors + pairs > 0)
     made = None
     if doors:
         from tests.harness.fuzz.doors import SparkDoors
 
         made = SparkDoors(spark)
     tried = None
-    if actions:
+    if pairs:
         from tests.harness.fuzz.actions import SparkActions
 
-        tried = SparkActions(spark)
+        tried = SparkActions(spark, pairs)
     return Run(SparkJudge(spark), made, tried, spark.stop)
 
 
@@ -141,8 +144,9 @@ def _progress(seed: int, totals: Totals, seconds: float) -> str:
     return (
         f"seed {seed}: {n['generated']} generated, {n['accepted']} accepted, "
         f"{n['executed']} executed, {n['skipped']} skipped, {n['templates']} by remembered shapes, "
-        f"{n['doors']} by both doors, {n['actions equal']} by actions, "
-        f"{n['prepared']} by kept decisions; "
+        f"{n['doors']} by both doors, {n['actions equal']} hits and "
+        f"{n['actions missed']} misses by actions, {n['hits']} hits with other constants, "
+        f"{n['local_hits']} of them computed here, {n['prepared_hits']} by kept decisions; "
         f"{len(totals.wrong)} wrong, {len(totals.lost)} lost, "
         f"{len(totals.differs)} differ, {seconds:.0f} s"
     )
