@@ -14,7 +14,7 @@ from typing import assert_never
 
 from cachemgr.access.redaction import Discretion
 from cachemgr.access.visitor import Visitor
-from cachemgr.cache_spec import RefreshPolicy
+from cachemgr.cache_spec import SPEC_FIELDS, RefreshPolicy
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
@@ -50,6 +50,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
+from cachemgr.ddl.text import Kind, lex
 from cachemgr.delta.places import is_inside, storage_place
 from cachemgr.errors import (
     AlreadyExistsError,
@@ -434,13 +435,28 @@ class CacheService:
 
 def _left_alone(existing: CacheRecord, statement: CreateRelationalCache) -> str:
     said = "exists already, nothing was changed"
-    wished = replace(statement.spec, properties=existing.spec.properties)
-    if wished == existing.spec and statement.select.text.split() == existing.definition.split():
+    wished, is_so = statement.spec, existing.spec
+    # of properties a cache may have some that nobody wrote
+    differ = [
+        clause
+        for clause in SPEC_FIELDS
+        if clause != "properties" and getattr(wished, clause) != getattr(is_so, clause)
+    ]
+    if _words(statement.select.text) != _words(existing.definition):
+        differ.append("SELECT")
+    if not differ:
         return said
+    differs = f"{', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
     return (
-        f"{said}; it is defined in another way: see SHOW CREATE RELATIONAL CACHE "
+        f"{said}; its {differs} from the statement's: see SHOW CREATE RELATIONAL CACHE "
         f"{existing.qualified_name}, or use CREATE OR REPLACE"
     )
+
+
+def _words(select: str) -> list[str]:
+    """What is alike in texts that differ in spaces, comments and the case of names alone."""
+    toks = lex(select, 0, len(select)).toks
+    return [t.text if t.kind is Kind.STRING else t.text.upper() for t in toks]
 
 
 def _who_refreshes(policy: RefreshPolicy) -> str:

@@ -64,12 +64,19 @@ def test_create_of_an_existing_name(lab):
         lab.sql(f"CREATE RELATIONAL CACHE {BY_REGION}")
     kept = lab.sql(f"CREATE RELATIONAL CACHE IF NOT EXISTS {BY_REGION}")[0]
     assert kept.result == "exists already, nothing was changed"
-    for other in (
-        f"{BY_REGION} HAVING SUM(amt) > 1",
-        BY_REGION.replace(" AS ", " REFRESH ON COMMIT AS ", 1),
+    spelled = BY_REGION.replace("SELECT region", "select /* of sales */\n  REGION", 1)
+    kept = lab.sql(f"CREATE RELATIONAL CACHE IF NOT EXISTS {spelled}")[0]
+    assert kept.result == "exists already, nothing was changed"
+    for other, said in (
+        (f"{BY_REGION} HAVING SUM(amt) > 1", "its SELECT differs from"),
+        (BY_REGION.replace(" AS ", " REFRESH ON COMMIT AS ", 1), "its refresh differs from"),
+        (
+            f"{BY_REGION.replace(' AS ', ' DISABLE REWRITE AS ', 1)} HAVING region = 'NORTH'",
+            "its rewrite_enabled, SELECT differ from",
+        ),
     ):
         kept = lab.sql(f"CREATE RELATIONAL CACHE IF NOT EXISTS {other}")[0]
-        assert "nothing was changed; it is defined in another way" in kept.result
+        assert f"nothing was changed; {said} the statement's" in kept.result
     lab.hit("SELECT region, SUM(amt) FROM sales GROUP BY region")
     other = BY_REGION.replace("SUM(amt) AS s", "MAX(amt) AS m")
     assert lab.sql(f"CREATE OR REPLACE RELATIONAL CACHE {other}")[0].result == "replaced"
