@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting import Mode
 from cachemgr.config.setting_names import PREFIX
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.session_conf import explicit_settings
@@ -75,6 +76,8 @@ def explain_query(
     found = decider.decision(outcome)
     if asker.name is not None:
         found = without_hidden(found, lambda name: session.why_not(asker, settings, name))
+    if settings.mode is Mode.PLAN_ONLY:  # its notes say that it runs on its tables
+        return explanation_of(found, notes=notes)
     why_not = outcome.computed if outcome.computed is not None else decider.not_held
     return replace(explanation_of(found, notes=notes), computed=_computed(why_not))
 

@@ -53,6 +53,20 @@ def failed(what: str, cause: str) -> Reason:
     )
 
 
+def not_accepted(cause: str) -> Reason:
+    """The same under settings that are not accepted.
+
+    Args:
+        cause: Which one, and what it may be.
+    """
+    return Reason(
+        ReasonCode.INTERNAL_ERROR,
+        "a setting of the session is not accepted, and the original query runs: {cause}",
+        "set it as is said there",
+        cause=Cause(cause),
+    )
+
+
 def not_put_in(cause: str) -> Reason:
     """The same of a query for which a cache was chosen."""
     return failed("putting the cache's rows in place", cause)

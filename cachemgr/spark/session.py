@@ -22,7 +22,7 @@ from cachemgr.config.setting import Mode
 from cachemgr.config.settings_told import told_of_unknown, unknown_keys, warn_of_late
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.stored_files import FilesFound
-from cachemgr.errors import CacheManagerError
+from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.metastore.records import UNSEEN_DAMAGE
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
@@ -43,7 +43,7 @@ from cachemgr.spark.hook import (
     HookContext,
     Replacement,
 )
-from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, failed
+from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, failed, not_accepted
 from cachemgr.spark.prepared import (
     Offer,
     PreparedDecisions,
@@ -129,7 +129,13 @@ class CacheSession:
             The parts to put in place.
         """
         started = time.perf_counter()
-        settings = self.settings(context.settings)
+        try:
+            settings = self.settings(context.settings)
+        except ConfigurationError as error:
+            # what of them would be meant is not known, so that the defaults say what is logged
+            found = refused(not_accepted(error.message))
+            self._noted(found, context, started, Settings()).fail()
+            raise
         if not settings.enabled or settings.mode is Mode.OFF:
             return ()
         try:

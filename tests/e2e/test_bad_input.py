@@ -387,21 +387,25 @@ def test_settings_that_are_not_accepted(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "said", "counted"),
     [
-        ("spark.cachemgr.enabled", "flase", "spark.cachemgr.enabled is 'flase'"),
-        ("spark.cachemgr.freshHits", "flase", "spark.cachemgr.freshHits is 'flase'"),
-        ("spark.cachemgr.enabeld", "false", "did you mean spark.cachemgr.enabled?"),
+        ("enabled", "flase", "spark.cachemgr.enabled is 'flase'", (0, 2, 2)),
+        ("freshHits", "flase", "spark.cachemgr.freshHits is 'flase'", (0, 2, 2)),
+        ("local.maxConcurrent", "abc", "local.maxConcurrent is 'abc'", (0, 2, 2)),
+        ("enabeld", "false", "did you mean spark.cachemgr.enabled?", (2, 0, 0)),
     ],
 )
 def test_a_setting_that_a_conf_was_given_is_warned_of_with_the_next_query(
-    lab, caplog, key, value, said
+    lab, caplog, key, value, said, counted
 ):
     lab.cache(f"c AS {GOOD}")
     lab.spark.conf.set("spark.cachemgr.mode", "rewrite")
-    lab.spark.conf.set(key, value)
+    before = cachemgr.counters(lab.spark)
+    lab.spark.conf.set(f"spark.cachemgr.{key}", value)
     rows = [sorted(lab.spark.sql(GOOD).collect(), key=str) for _ in range(2)]
-    lab.spark.conf.unset(key)
+    lab.spark.conf.unset(f"spark.cachemgr.{key}")
+    now = cachemgr.counters(lab.spark)
+    assert tuple(now[n] - before[n] for n in ("hits", "misses", "errors")) == counted
     assert rows[0] == rows[1] == sorted(lab.plain.sql(GOOD).collect(), key=str)
     assert sum(said in record.getMessage() for record in caplog.records) == 1
 

@@ -207,6 +207,8 @@ def test_plan_only_computes_nothing(warm) -> None:
     before = local(warm)
     with warm.conf(spark__cachemgr__mode="planOnly"):
         warm.spark.sql(BY_REGION).collect()
+        assert cachemgr.explain(warm.spark, BY_REGION).computed is None
+    assert cachemgr.explain(warm.spark, BY_REGION).computed is not None
     assert local(warm) == before
 
 
