@@ -29,12 +29,14 @@ _DELTA_JAR: Final = re.compile(r"delta-spark_(\d+\.\d+)_[^/]*$")
 # Those that Python calls.
 DOORS: Final = frozenset(
     {
+        "Acting",
         "ChangedFiles",
         "Counters",
         "Hook",
         "Nested",
         "Pins",
         "Problems",
+        "ResultFiles",
         "ShuffleOnce",
         "Tables",
         "Texts",

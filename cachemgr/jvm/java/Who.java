@@ -24,6 +24,10 @@ public record Who(String name, boolean vouched) {
 
     /** He who runs the query that this thread plans for `spark`. */
     public static Who asks(SparkSession spark) {
+        String other = Acting.principal(spark);
+        if (other != null) {
+            return new Who(other, true);
+        }
         boolean connects = CONNECT.runs();
         String remote = connects ? remoteUser(spark) : null;
         if (remote != null) {
