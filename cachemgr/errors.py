@@ -119,6 +119,7 @@ class ErrorCode(StrEnum):
     ORDER_KEY_NOT_STORED = "ORDER_KEY_NOT_STORED"
     OTHER_SPARK = "OTHER_SPARK"
     OUTPUT_NOT_STORED = "OUTPUT_NOT_STORED"
+    OWNER_LOST = "OWNER_LOST"
     PAGE_TOKEN = "PAGE_TOKEN"
     PARTITIONED_BY_ALL = "PARTITIONED_BY_ALL"
     PARTITION_TYPE = "PARTITION_TYPE"
@@ -160,7 +161,13 @@ class ErrorCode(StrEnum):
     SPARK_LOST = "SPARK_LOST"
     SPARK_NOT_STARTED = "SPARK_NOT_STARTED"
     SPARK_STOPPED = "SPARK_STOPPED"
+    STATEMENT_CANCELED = "STATEMENT_CANCELED"
+    STATEMENT_EXPIRED = "STATEMENT_EXPIRED"
+    STATEMENT_KEY_USED = "STATEMENT_KEY_USED"
+    STATEMENT_NOT_FINISHED = "STATEMENT_NOT_FINISHED"
+    STATEMENT_NOT_FOUND = "STATEMENT_NOT_FOUND"
     STATEMENT_NOT_SUPPORTED = "STATEMENT_NOT_SUPPORTED"
+    STATEMENT_OVER = "STATEMENT_OVER"
     STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
     SUBSTITUTION_REFUSED = "SUBSTITUTION_REFUSED"
     SYNTAX_ERROR = "SYNTAX_ERROR"
@@ -175,6 +182,7 @@ class ErrorCode(StrEnum):
     TEXT_TOO_LONG = "TEXT_TOO_LONG"
     TOKEN_NOT_FOUND = "TOKEN_NOT_FOUND"
     TOO_MANY_REQUESTS = "TOO_MANY_REQUESTS"
+    TOO_MANY_STATEMENTS = "TOO_MANY_STATEMENTS"
     TYPE_MISSING = "TYPE_MISSING"
     UNAUTHENTICATED = "UNAUTHENTICATED"
     UNKNOWN_COLUMN = "UNKNOWN_COLUMN"
@@ -277,7 +285,12 @@ class ConflictError(MetastoreError):
 
 
 class LeaseLostError(MetastoreError):
-    """The lease of a refresh expired or was taken over: its result stays unpublished."""
+    """The lease of a refresh or a statement expired or was taken over: its result stays
+    unpublished."""
+
+
+class TooManyError(CacheManagerError):
+    """As much as one principal may have is there already: wait for some of it to end."""
 
 
 class RefreshError(CacheManagerError):

@@ -77,6 +77,23 @@ class Origin(StrEnum):
     SCHEDULE = "SCHEDULE"
 
 
+class StatementState(StrEnum):
+    """Where a statement that the service runs stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+    EXPIRED = "EXPIRED"
+    UNKNOWN = "UNKNOWN"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing runs or will run for it any more."""
+        return self not in (StatementState.PENDING, StatementState.RUNNING)
+
+
 class JoinState(StrEnum):
     """What is known about a record-preserving join."""
 

@@ -331,6 +331,69 @@ class IdempotencyRow(Base):
     body: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
+class StatementRow(Base):
+    """A statement that the service runs for a principal, its lease and its result included."""
+
+    __tablename__ = "statements"
+    __table_args__ = (
+        # Sent again under its key, it is answered with the one that is there; without a key, never.
+        UniqueConstraint("principal", "idempotency_key"),
+        Index(None, "principal", "created_at"),
+        # One for each look: what waits longest, whose lease has ended, what is past its time, what
+        # can be forgotten.
+        Index(None, "state", "created_at"),
+        Index(None, "state", "lease_until"),
+        Index(None, "state", "expires_at"),
+        Index(None, "state", "finished_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    principal: Mapped[str] = mapped_column(Text)
+    idempotency_key: Mapped[str | None] = mapped_column(String(128))
+    request: Mapped[str] = mapped_column(String(64))
+    text: Mapped[str] = mapped_column(Text)
+    catalog: Mapped[str | None] = mapped_column(Text)
+    schema_name: Mapped[str | None] = mapped_column(Text)
+    settings: Mapped[dict[str, Any]]
+    options: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(16))
+    # NULL until it is analysed.
+    reads_only: Mapped[bool | None]
+    handed_over: Mapped[bool]
+    cancel_requested: Mapped[bool]
+    cancel_requested_by: Mapped[str | None] = mapped_column(Text)
+    holder: Mapped[str | None] = mapped_column(Text)
+    fencing_token: Mapped[int] = mapped_column(BigInteger)
+    lease_until: Mapped[datetime | None]
+    attempts: Mapped[int]
+    # Signs the tokens of the result's pages.
+    secret: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    timeout_seconds: Mapped[float]
+    keep_seconds: Mapped[float]
+    expires_at: Mapped[datetime | None]
+    read_until: Mapped[datetime | None]
+    error_code: Mapped[str | None] = mapped_column(String(64))
+    error: Mapped[str | None] = mapped_column(Text)
+    result: Mapped[dict[str, Any] | None]
+    # Those of the result, which are summed up for a principal's quota.
+    bytes: Mapped[int | None] = mapped_column(BigInteger)
+    hits: Mapped[list[Any]]
+
+
+class SelectGrantRow(Base):
+    """A base table that the service may read for a principal."""
+
+    __tablename__ = "select_grants"
+
+    place: Mapped[str] = mapped_column(Text, primary_key=True)
+    principal: Mapped[str] = mapped_column(Text, primary_key=True)
+    table_name: Mapped[str] = mapped_column(Text)
+    granted_at: Mapped[datetime]
+
+
 class LeaseRow(Base):
     """Who refreshes a cache now; the token grows with every change of hands."""
 

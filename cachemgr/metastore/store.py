@@ -31,7 +31,9 @@ from cachemgr.metastore.queue import Queue
 from cachemgr.metastore.refreshes import Refreshes
 from cachemgr.metastore.registry import Registry
 from cachemgr.metastore.schedules import Schedules
+from cachemgr.metastore.select_grants import SelectGrants
 from cachemgr.metastore.snapshots import Snapshots
+from cachemgr.metastore.statements import Statements
 from cachemgr.metastore.tables import Tables
 from cachemgr.metastore.tokens import Tokens
 from cachemgr.metastore.transactions import Transactions
@@ -59,6 +61,8 @@ class Metastore:
         decisions: The log of decisions about queries.
         tokens: Bearer tokens of the service.
         idempotency: Answers to repeated requests.
+        statements: Statements that the service runs, and their results.
+        select_grants: Which base tables the service may read for whom.
         dumps: What a rebuild needs, and the rebuild.
         clock: The database's clock.
     """
@@ -79,6 +83,8 @@ class Metastore:
     decisions: Decisions
     tokens: Tokens
     idempotency: Idempotency
+    statements: Statements
+    select_grants: SelectGrants
     dumps: Dumps
     clock: Clock
 
@@ -168,6 +174,8 @@ def open_metastore(
         decisions=Decisions(transactions),
         tokens=Tokens(transactions),
         idempotency=Idempotency(transactions),
+        statements=Statements(transactions),
+        select_grants=SelectGrants(transactions),
         dumps=Dumps(transactions),
         clock=Clock(transactions),
     )

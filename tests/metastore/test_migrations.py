@@ -17,6 +17,7 @@ from cachemgr.metastore.database import make_engine
 from cachemgr.metastore.database import metastore_url as parse_url
 from cachemgr.metastore.models import VERSION_TABLE, Base
 from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
+from cachemgr.metastore.statement_records import StatementRequest
 from tests.processes import ROOT
 
 
@@ -270,3 +271,21 @@ def test_an_older_release_has_one_mark_a_place(empty_metastore_url):
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
         assert store.tables.restricted() == (first,)
+
+
+def test_an_older_release_knows_no_statements_and_keeps_all_else(
+    empty_metastore_url, new_cache, now
+):
+    request = StatementRequest("ann", "r", "SELECT 1", timeout_seconds=60, keep_seconds=60)
+    with open_metastore(empty_metastore_url) as store:
+        cache = store.caches.create(new_cache(), now=now)
+        store.statements.submit(request, most_waiting=1)
+        store.select_grants.add("file:/pay", "ann", "hr.pay")
+    migrate.downgrade(empty_metastore_url, "0015")
+    assert tables_of(empty_metastore_url).isdisjoint({"statements", "select_grants"})
+    migrate.upgrade(empty_metastore_url)
+    migrate.check(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
+        assert store.caches.get(cache.id) == cache
+        assert store.statements.of(None, limit=9) == () and store.select_grants.all() == ()
+        assert store.statements.submit(request, most_waiting=1)[1]
