@@ -38,6 +38,7 @@ DOORS: Final = frozenset(
         "Problems",
         "ResultFiles",
         "ShuffleOnce",
+        "Sources",
         "Tables",
         "Texts",
         "Wire",

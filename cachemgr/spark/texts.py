@@ -24,7 +24,7 @@ from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.jvm.loader import java_class, session_of
 
 # They call any method of any class, or open a file or URL that an argument or option names.
-_REACHING: Final = frozenset(
+REACHING: Final = frozenset(
     "reflect java_method try_reflect from_avro to_avro schema_of_avro from_protobuf to_protobuf "
     "from_xml schema_of_xml to_xml read_files read_kafka python_worker_logs".split()
 )
@@ -163,7 +163,7 @@ def refuse_reach(
         DefinitionError: It does; names the function or the relation.
     """
     for one in named:
-        if one.kind == "SCRIPT" or (one.kind == "FUNCTION" and one.parts[-1].lower() in _REACHING):
+        if one.kind == "SCRIPT" or (one.kind == "FUNCTION" and one.parts[-1].lower() in REACHING):
             raise DefinitionError(
                 ErrorCode.FUNCTION_REFUSED,
                 f"{what}: {one.text} reaches outside of the tables (a class, a program or a file)"
