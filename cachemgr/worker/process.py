@@ -1,19 +1,13 @@
-"""What one process does all the time: look what is due, watch base tables, take refreshes.
-
-APScheduler is only the clock. A look that takes long is not run twice at once, and looks that were
-missed count as one.
-"""
+"""What one process does all the time: look what is due, watch base tables, take refreshes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from apscheduler.schedulers.background import BackgroundScheduler
-
-from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry, logger
+from cachemgr.worker.clock import Clock
 from cachemgr.worker.refresher import Refresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
@@ -47,7 +41,6 @@ class Process:
         telemetry: Telemetry | None = None,
     ) -> None:
         self._worker = worker
-        self._telemetry = telemetry or Telemetry()
         watch = Watch(metastore, refresher)
         jobs: dict[str, Callable[[], object]] = {}
         if schedules:
@@ -56,14 +49,11 @@ class Process:
             jobs["take"] = worker.take
         if journal is not None:
             jobs["journal"] = journal
-        self._clock: Any = BackgroundScheduler(
-            timezone="UTC",
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
-        )
+        self._clock = Clock(telemetry)
         for name, job in jobs.items():
-            self._every(LOOK_SECONDS, name, job)
+            self._clock.every(LOOK_SECONDS, name, job)
         if housekeeping is not None:
-            self._every(HOUSEKEEPING_SECONDS, "housekeeping", housekeeping)
+            self._clock.every(HOUSEKEEPING_SECONDS, "housekeeping", housekeeping)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -81,19 +71,5 @@ class Process:
         if self._worker is not None:
             logger.info("stopping: no more refreshes are taken")
             self._worker.take_no_more()  # the clock waits for a look that waits for Spark
-        self._clock.shutdown(wait=True)
+        self._clock.stop()
         return () if self._worker is None else self._worker.stop(grace_seconds)
-
-    def _every(self, seconds: float, name: str, job: Callable[[], object]) -> None:
-        self._clock.add_job(self._guarded, "interval", args=(name, job), seconds=seconds, id=name)
-
-    def _guarded(self, name: str, job: Callable[[], object]) -> None:
-        try:
-            job()
-        except Exception as error:  # the clock must outlive any trouble of the database or Spark
-            self._telemetry.count(f"{name}_errors")
-            if isinstance(error, CacheManagerError) and error.code == ErrorCode.SPARK_NOT_STARTED:
-                return  # whoever tried to start it has said so, and when it is tried again
-            self._telemetry.warn_once(
-                f"{name} {type(error).__name__} {error}", f"the {name} job failed: {error}"
-            )
