@@ -145,6 +145,19 @@ def test_constants_whose_values_decided(warm) -> None:
         is_answered(warm, text.format("2023-01-01", last))
 
 
+def test_constants_that_a_cache_holds_no_rows_of(lab) -> None:
+    lab.cache(
+        "late AS SELECT region, amt, COUNT(*) AS n FROM sales WHERE amt > 20 GROUP BY region, amt"
+    )
+    text = "SELECT region, COUNT(*) AS n FROM sales WHERE amt > {} GROUP BY region"
+    until(lambda: is_local(lab, text.format(25)), "held")
+    for n in range(6):
+        lab.hit(text.format(25 + n))
+    for none in (19, 5, -1):
+        assert not is_answered(lab, text.format(none)), none
+        lab.miss(text.format(none))
+
+
 def test_a_constant_of_another_type_is_another_shape(warm) -> None:
     text = f"SELECT region, SUM(amt) {FROM} WHERE day > {{}} GROUP BY region"
     learned(warm, text, "DATE'2020-01-01'")
