@@ -23,10 +23,13 @@ from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.jvm.loader import java_class, session_of
 
-# They call any method of any class, or open a file or URL that an argument or option names.
+# They call any method of any class, or open a file or URL that an argument or option names, or the
+# DTD that a document does.
 REACHING: Final = frozenset(
     "reflect java_method try_reflect from_avro to_avro schema_of_avro from_protobuf to_protobuf "
-    "from_xml schema_of_xml to_xml read_files read_kafka python_worker_logs".split()
+    "from_xml schema_of_xml to_xml read_files read_kafka python_worker_logs "
+    "xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short "
+    "xpath_string".split()
 )
 _DELTA: Final = "delta"
 _OVERFLOW: Final = "java.lang.StackOverflowError"

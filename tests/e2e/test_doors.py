@@ -165,6 +165,7 @@ REACHING = (
     "from_xml('<a>1</a>', 'a INT', map('rowValidationXSDPath', '/etc/passwd')).a",
     "from_avro(region, '{}', map('avroSchemaUrl', 'file:/etc/passwd'))",
     "from_protobuf(region, 'M', '/etc/passwd')",
+    "xpath_string('<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a>1</a>', 'a')",
 )
 
 

@@ -30,7 +30,7 @@ class World:
         """The rows of a statement, in order."""
         from cachemgr.spark.results.rights import allowed_query
 
-        found = allowed_query(self.spark, self.filled(text), self.places, "ann").collect()
+        found = allowed_query(self.spark, self.filled(text), self.places, "ann").rows.collect()
         return sorted((tuple(row) for row in found), key=repr)
 
     def refusal(self, text: str) -> CacheManagerError:
@@ -456,7 +456,7 @@ def test_what_was_checked_is_what_runs(world: World) -> None:
     from cachemgr.spark.results.rights import allowed_query
 
     world.spark.sql("CREATE OR REPLACE VIEW v_moved AS SELECT a FROM seen")
-    rows = allowed_query(world.spark, "SELECT * FROM v_moved", world.places, "ann")
+    rows = allowed_query(world.spark, "SELECT * FROM v_moved", world.places, "ann").rows
     world.spark.sql("CREATE OR REPLACE VIEW v_moved AS SELECT a + 100 AS a FROM hidden")
     assert sorted(row[0] for row in rows.collect()) == [1, 2]
     assert world.refusal("SELECT * FROM v_moved").code == ErrorCode.SELECT_NOT_GRANTED

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from py4j.protocol import Py4JJavaError
@@ -29,11 +30,6 @@ from cachemgr.printable import printable
 from cachemgr.spark.texts import REACHING, Named, readable
 from matcher.render.select import quote
 
-# They fetch the DTD that a document names, from a file or over the network.
-_FETCHING: Final = frozenset(
-    "xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short "
-    "xpath_string".split()
-)
 # Those that make rows of their arguments alone.
 _PURE_TABLE_FUNCTIONS: Final = frozenset(
     "collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer "
@@ -63,13 +59,26 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LONGEST: Final = 300
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A statement that may run.
+
+    Args:
+        rows: What it gives.
+        places: Of the tables that they come from.
+    """
+
+    rows: DataFrame
+    places: frozenset[str]
+
+
 class RightsError(CacheManagerError):
     """A statement does not run for the principal who gave it."""
 
 
 def allowed_query(
     spark: SparkSession, text: str, places: Container[str], principal: str
-) -> DataFrame:
+) -> Allowed:
     """A statement's rows, if its principal may read all that they come from; no job is run.
 
     What is checked is what runs: the DataFrame is over the very plan that was looked through, and
@@ -110,8 +119,10 @@ def allowed_query(
             analysed = sources.analyse(session, parsed)
         except PySparkException as error:
             raise CacheManagerError(ErrorCode.STATEMENT_INVALID, _said(error)) from error
-        rights.check_plan(_found(sources.read(analysed)))
-        return DataFrame(sources.rows(session, analysed), spark)
+        read = _found(sources.read(analysed))
+        rights.check_plan(read)
+        tables = frozenset(one.parts[0] for one in read if one.kind == "DELTA")
+        return Allowed(DataFrame(sources.rows(session, analysed), spark), tables)
 
 
 class _Rights:
@@ -169,7 +180,7 @@ class _Rights:
                     raise self._not_granted(one)
                 case "NODE":
                     raise _refused(f"it holds {_words(one.text)}, which is not run here")
-                case "FUNCTION" if _reaches(one.text):
+                case "FUNCTION" if one.text in REACHING:
                     raise _refused(_reach(one))
                 case "EXPRESSION" if one.text == "VariableReference":
                     raise _refused(f"it reads a variable{_where(one)}: write its value")
@@ -198,7 +209,7 @@ def _refuse_parsed(named: Iterable[Named]) -> None:
                     f"it is or holds {_words(one.text)}{_where(one)}, and only queries are run "
                     "here: give one SELECT"
                 )
-            case "FUNCTION" if _reaches(one.text):
+            case "FUNCTION" if one.text in REACHING:
                 raise _refused(_reach(one))
             case "OTHER_FUNCTION":
                 raise _refused(
@@ -236,10 +247,6 @@ def _found(told: str) -> tuple[Named, ...]:
 
 def _refused(why: str) -> RightsError:
     return RightsError(ErrorCode.STATEMENT_REFUSED, f"the statement is refused: {why}")
-
-
-def _reaches(function: str) -> bool:
-    return function in REACHING or function in _FETCHING
 
 
 def _reach(one: Named) -> str:
