@@ -23,9 +23,11 @@ from cachemgr.cache_spec import CacheSpec
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     ExplainCreate,
+    GrantSelect,
     GrantUse,
     Reading,
     RestrictBaseTable,
+    RevokeSelect,
     RevokeUse,
     Statement,
     UnrestrictBaseTable,
@@ -121,6 +123,8 @@ def role_needed(statement: Statement) -> Role:
     """
     match statement:
         case GrantUse() | RevokeUse() | RestrictBaseTable() | UnrestrictBaseTable():
+            return Role.ADMIN
+        case GrantSelect() | RevokeSelect():
             return Role.ADMIN
         case CreateRelationalCache(spec=CacheSpec(location=str())):
             return Role.ADMIN

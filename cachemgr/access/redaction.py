@@ -101,6 +101,10 @@ class Discretion:
         visitor = self._visitor
         return visitor is None or visitor.sees(cache, may_use=self.may_know(cache))
 
+    def may_see_grant(self, principal: str) -> bool:
+        """Whether he may be shown which tables the service may read for somebody."""
+        return self._visitor is None or self._visitor.sees_grant(principal)
+
     def refuse_to_show(self, cache: CacheRecord) -> None:
         """Refuse to show a cache's definition to whoever may not see it.
 

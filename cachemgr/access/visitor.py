@@ -120,6 +120,14 @@ class Visitor:
         wrote_it = self.authenticated and self.name != "" and cache.owner == self.name
         return may_use or self.is_admin or wrote_it
 
+    def sees_grant(self, principal: str) -> bool:
+        """Whether he is told which tables the service may read for somebody.
+
+        Args:
+            principal: For whom.
+        """
+        return self.is_admin or (self.authenticated and self.name == principal)
+
     def refuse_to_show(self, cache: CacheRecord) -> None:
         """Say that he is not shown what a cache holds.
 

@@ -25,10 +25,12 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
+    GrantSelect,
     GrantUse,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
+    RevokeSelect,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -39,6 +41,7 @@ from cachemgr.ddl.statements import (
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
     ShowRestrictedBaseTables,
+    ShowSelectGrants,
     Statement,
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
@@ -288,6 +291,27 @@ def _revoke(cur: Cursor) -> RevokeUse:
     return RevokeUse(name, _principal(cur))
 
 
+def _grant_select(cur: Cursor) -> GrantSelect:
+    name = cur.name("table name")
+    cur.expect("TO")
+    return GrantSelect(name, _principal(cur))
+
+
+def _revoke_select(cur: Cursor) -> RevokeSelect:
+    name = cur.name("table name")
+    cur.expect("FROM")
+    return RevokeSelect(name, _principal(cur))
+
+
+def _show_select_grants(cur: Cursor) -> ShowSelectGrants:
+    if cur.accept("ON", label="ON BASE TABLE"):
+        cur.expect("BASE", "TABLE")
+        return ShowSelectGrants(name=cur.name("table name"))
+    if cur.accept("TO"):
+        return ShowSelectGrants(principal=_principal(cur))
+    return ShowSelectGrants()
+
+
 _TEXTS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE RELATIONAL CACHE": _create,
     "CREATE OR REPLACE RELATIONAL CACHE": lambda cur: _create(cur, or_replace=True),
@@ -316,6 +340,9 @@ _TEXTS: dict[str, Callable[[Cursor], Statement]] = {
     "RESTRICT BASE TABLE": lambda cur: RestrictBaseTable(cur.name("table name")),
     "UNRESTRICT BASE TABLE": lambda cur: UnrestrictBaseTable(cur.name("table name")),
     "SHOW RESTRICTED BASE TABLES": lambda cur: ShowRestrictedBaseTables(),
+    "GRANT SELECT ON BASE TABLE": _grant_select,
+    "REVOKE SELECT ON BASE TABLE": _revoke_select,
+    "SHOW SELECT GRANTS": _show_select_grants,
 }
 _READERS = {tuple(text.split(" ")): reader for text, reader in _TEXTS.items()}
 _PHRASES = tuple(_READERS)

@@ -37,14 +37,16 @@ _OURS = "|".join(
         _words("REFRESH RELATIONAL CACHE") + r"\b",
         rf"DROP{_GAP}++(?:RELATIONAL|RECORD)\b",
         rf"SHOW{_GAP}++(?:{_words('RELATIONAL')}{_GAP}++CACHES?\b|{_words('RECORD PRESERVING')}\b"
-        rf"|{_words('CREATE RELATIONAL')}\b|{_words('RESTRICTED BASE')}\b)",
+        rf"|{_words('CREATE RELATIONAL')}\b|{_words('RESTRICTED BASE')}\b"
+        rf"|{_words('SELECT GRANTS')}\b)",
         rf"DESC(?:RIBE)?{_GAP}++{_words('RELATIONAL CACHE')}\b{_NAME_FOLLOWS}"
         rf"(?!{_words('AS JSON')}\b)",
         rf"EXPLAIN{_GAP}++REWRITE\b",
         rf"EXPLAIN{_GAP}++REFRESH\b{_NAME_FOLLOWS}(?!(?:TABLE|FUNCTION)\b|\w++(?::|/(?!\*)))",
         rf"EXPLAIN{_GAP}++CREATE{_GAP}++(?:{_words('OR REPLACE')}{_GAP}++)?+RELATIONAL\b",
         _words("VALIDATE RECORD") + r"\b",
-        rf"(?:GRANT|REVOKE){_GAP}++{_words('USE ON RELATIONAL')}\b",
+        rf"(?:GRANT|REVOKE){_GAP}++(?:{_words('USE ON RELATIONAL')}"
+        rf"|{_words('SELECT ON BASE TABLE')})\b",
         rf"(?:UN)?RESTRICT{_GAP}++BASE\b",
     )
 )

@@ -31,10 +31,12 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
+    GrantSelect,
     GrantUse,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
+    RevokeSelect,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -45,6 +47,7 @@ from cachemgr.ddl.statements import (
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
     ShowRestrictedBaseTables,
+    ShowSelectGrants,
     Statement,
     TableRef,
     UnrestrictBaseTable,
@@ -73,6 +76,9 @@ STATEMENTS: dict[type, str] = {
     RestrictBaseTable: "RESTRICT BASE TABLE",
     UnrestrictBaseTable: "UNRESTRICT BASE TABLE",
     ShowRestrictedBaseTables: "SHOW RESTRICTED BASE TABLES",
+    GrantSelect: "GRANT SELECT ON BASE TABLE",
+    RevokeSelect: "REVOKE SELECT ON BASE TABLE",
+    ShowSelectGrants: "SHOW SELECT GRANTS",
 }
 
 
@@ -104,6 +110,11 @@ def render(statement: Statement) -> str:
             return "SHOW RECORD PRESERVING JOINS"
         case ShowRestrictedBaseTables():
             return "SHOW RESTRICTED BASE TABLES"
+        case ShowSelectGrants(name, principal):
+            of = "" if name is None else f" ON BASE TABLE {render_name(name)}"
+            return f"SHOW SELECT GRANTS{of}" + (
+                "" if principal is None else f" TO {part(principal)}"
+            )
         case _:
             return _short(statement)
 
@@ -120,10 +131,10 @@ def _short(statement: Statement) -> str:
         case DescribeRelationalCache(name, extended):
             option = "EXTENDED " if extended else ""
             return f"DESCRIBE RELATIONAL CACHE {option}{render_name(name)}"
-        case GrantUse(name, principal):
-            return f"GRANT USE ON RELATIONAL CACHE {render_name(name)} TO {part(principal)}"
-        case RevokeUse(name, principal):
-            return f"REVOKE USE ON RELATIONAL CACHE {render_name(name)} FROM {part(principal)}"
+        case GrantUse(name, principal) | GrantSelect(name, principal):
+            return f"{_VERBS[type(statement)]} {render_name(name)} TO {part(principal)}"
+        case RevokeUse(name, principal) | RevokeSelect(name, principal):
+            return f"{_VERBS[type(statement)]} {render_name(name)} FROM {part(principal)}"
         case (
             ShowCreateRelationalCache(name)
             | ValidateRecordPreservingJoin(name)
@@ -145,6 +156,10 @@ _VERBS: Final[dict[type[Statement], str]] = {
     ValidateRecordPreservingJoin: "VALIDATE RECORD PRESERVING JOIN",
     RestrictBaseTable: "RESTRICT BASE TABLE",
     UnrestrictBaseTable: "UNRESTRICT BASE TABLE",
+    GrantUse: "GRANT USE ON RELATIONAL CACHE",
+    RevokeUse: "REVOKE USE ON RELATIONAL CACHE",
+    GrantSelect: "GRANT SELECT ON BASE TABLE",
+    RevokeSelect: "REVOKE SELECT ON BASE TABLE",
 }
 
 

@@ -295,6 +295,30 @@ class ShowRestrictedBaseTables:
     """SHOW RESTRICTED BASE TABLES."""
 
 
+@dataclass(frozen=True, slots=True)
+class GrantSelect:
+    """GRANT SELECT ON BASE TABLE name TO principal."""
+
+    name: QualifiedName
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeSelect:
+    """REVOKE SELECT ON BASE TABLE name FROM principal."""
+
+    name: QualifiedName
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSelectGrants:
+    """SHOW SELECT GRANTS [ON BASE TABLE name | TO principal]; at most one of the two is given."""
+
+    name: QualifiedName | None = None
+    principal: str | None = None
+
+
 # Those that change nothing, and those that do.
 Reading: TypeAlias = (
     ShowRelationalCaches
@@ -302,6 +326,7 @@ Reading: TypeAlias = (
     | DescribeRelationalCache
     | ShowRecordPreservingJoins
     | ShowRestrictedBaseTables
+    | ShowSelectGrants
     | ExplainRewrite
     | ExplainRefresh
     | ExplainCreate
@@ -318,5 +343,7 @@ Changing: TypeAlias = (
     | RevokeUse
     | RestrictBaseTable
     | UnrestrictBaseTable
+    | GrantSelect
+    | RevokeSelect
 )
 Statement: TypeAlias = Reading | Changing

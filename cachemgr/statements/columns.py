@@ -13,11 +13,13 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
+    GrantSelect,
     RefreshRelationalCache,
     ShowCreateRelationalCache,
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
     ShowRestrictedBaseTables,
+    ShowSelectGrants,
     Statement,
     ValidateRecordPreservingJoin,
 )
@@ -39,6 +41,8 @@ JOINS: Final = (
     "name", "preserved", "joined", "kind", "keys", "state", "message", "validated_at timestamp",
 )  # fmt: skip
 RESTRICTED: Final = ("name", "location", "table_id", "restricted_by", "restricted_at")
+SELECT_GRANTED: Final = ("name", "result", "location")
+SELECT_GRANTS: Final = ("principal", "table", "location", "granted_at timestamp")
 STEPS: Final = ("step int", "stage", "detail")
 ITEMS: Final = ("item", "value")
 JSON: Final = ("json",)
@@ -51,6 +55,8 @@ _BY_KIND: Final[dict[type, tuple[str, ...]]] = {
     ShowCreateRelationalCache: CREATE_TEXT,
     ShowRecordPreservingJoins: JOINS,
     ShowRestrictedBaseTables: RESTRICTED,
+    GrantSelect: SELECT_GRANTED,
+    ShowSelectGrants: SELECT_GRANTS,
     ExplainRefresh: STEPS,
     ExplainCreate: ITEMS,
     ExplainRewrite: ITEMS,

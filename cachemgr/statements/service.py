@@ -30,12 +30,14 @@ from cachemgr.ddl.statements import (
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
+    GrantSelect,
     GrantUse,
     QualifiedName,
     Reading,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
+    RevokeSelect,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -46,6 +48,7 @@ from cachemgr.ddl.statements import (
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
     ShowRestrictedBaseTables,
+    ShowSelectGrants,
     Statement,
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
@@ -62,7 +65,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.secrets import masked_sql, refuse_secrets
-from cachemgr.statements import restrict
+from cachemgr.statements import restrict, select_grants
 from cachemgr.statements.cache_facts import facts_of
 from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS
 from cachemgr.statements.convert import create_statement
@@ -183,6 +186,9 @@ class CacheService:
                 return join_rows([masked_join(join) for join in joins])
             case ShowRestrictedBaseTables():
                 return restrict.rows(self._metastore.tables)
+            case ShowSelectGrants():
+                grants = self._metastore.select_grants
+                return select_grants.rows(grants, self._engine, statement, told().may_see_grant)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
@@ -210,16 +216,32 @@ class CacheService:
                 return self._grant(name, principal)
             case RevokeUse(name, principal):
                 return self._revoke(name, principal)
-            case RestrictBaseTable(name):
-                return restrict.restrict(self._metastore.tables, self._engine, name, who)
-            case UnrestrictBaseTable(name):
-                return restrict.unrestrict(self._metastore.tables, self._engine, name)
+            case RestrictBaseTable() | UnrestrictBaseTable() | GrantSelect() | RevokeSelect():
+                return self._change_table(statement, who)
             case CreateRecordPreservingJoin():
                 return self._joins.create(statement)
             case DropRecordPreservingJoin(name, if_exists):
                 return self._joins.drop(name, if_exists, told)
             case ValidateRecordPreservingJoin(name):
                 return self._joins.validate(name)
+            case _:
+                assert_never(statement)
+
+    def _change_table(
+        self,
+        statement: RestrictBaseTable | UnrestrictBaseTable | GrantSelect | RevokeSelect,
+        who: str,
+    ) -> ResultRows:
+        tables, grants, engine = self._metastore.tables, self._metastore.select_grants, self._engine
+        match statement:
+            case RestrictBaseTable(name):
+                return restrict.restrict(tables, engine, name, who)
+            case UnrestrictBaseTable(name):
+                return restrict.unrestrict(tables, engine, name)
+            case GrantSelect():
+                return select_grants.grant(grants, engine, statement)
+            case RevokeSelect():
+                return select_grants.revoke(grants, engine, statement)
             case _:
                 assert_never(statement)
 

@@ -149,6 +149,8 @@ def test_who_may_grant_at_a_server(asker, settings, refused):
         "REVOKE USE ON RELATIONAL CACHE c FROM ann",
         "RESTRICT BASE TABLE t",
         "UNRESTRICT BASE TABLE t",
+        "GRANT SELECT ON BASE TABLE t TO ann",
+        "REVOKE SELECT ON BASE TABLE t FROM ann",
         "CREATE RELATIONAL CACHE c LOCATION '/x' AS SELECT a FROM t",
     ):
         with pytest.raises(ConfigurationError) if refused else nullcontext():

@@ -31,6 +31,7 @@ READS = (
     "DESCRIBE RELATIONAL CACHE c",
     "EXPLAIN REWRITE SELECT a FROM t",
     "SHOW RECORD PRESERVING JOINS",
+    "SHOW SELECT GRANTS",
 )
 ANN, EVE, ROOT = Asker("ann"), Asker("eve", vouched=False), Asker("root")
 CLAIMED_ROOT, NOBODY = Asker("root", vouched=False), Asker("", vouched=False)
@@ -120,6 +121,22 @@ def test_a_refusal_does_not_name_the_owner() -> None:
 def test_who_sees_a_definition(asker, owner, may_use, sees) -> None:
     visitor = visitor_of(asker, settings("owners"))
     assert visitor.sees(record({"owner": owner}), may_use=may_use) is sees
+
+
+@pytest.mark.parametrize(
+    ("asker", "sees"),
+    [
+        (ANN, {"ann"}),
+        (ROOT, {"ann", "eve", "root", ""}),
+        (EVE, set()),  # he only says that he is
+        (CLAIMED_ROOT, set()),
+        (NOBODY, set()),
+    ],
+)
+def test_whose_grants_of_select_he_is_shown(asker: Asker, sees: set[str]) -> None:
+    visitor = visitor_of(asker, settings("owners"))
+    assert visitor is not None
+    assert {name for name in ("ann", "eve", "root", "") if visitor.sees_grant(name)} == sees
 
 
 def test_names_that_something_before_the_server_authenticates_count() -> None:

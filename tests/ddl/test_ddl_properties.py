@@ -136,6 +136,11 @@ _BY_CLASS: dict[type, st.SearchStrategy[ddl.Statement]] = {
     ddl.RestrictBaseTable: st.builds(ddl.RestrictBaseTable, _NAME),
     ddl.UnrestrictBaseTable: st.builds(ddl.UnrestrictBaseTable, _NAME),
     ddl.ShowRestrictedBaseTables: st.just(ddl.ShowRestrictedBaseTables()),
+    ddl.GrantSelect: st.builds(ddl.GrantSelect, _NAME, _PART),
+    ddl.RevokeSelect: st.builds(ddl.RevokeSelect, _NAME, _PART),
+    ddl.ShowSelectGrants: st.builds(ddl.ShowSelectGrants)
+    | st.builds(ddl.ShowSelectGrants, name=_NAME)
+    | st.builds(ddl.ShowSelectGrants, principal=_PART),
 }
 _STATEMENT = st.one_of(list(_BY_CLASS.values()))
 

@@ -9,6 +9,8 @@ FORBIDDEN: Final = (
     "REVOKE USE ON RELATIONAL CACHE by_shop FROM `ann@example.com`",
     "RESTRICT BASE TABLE sales",
     "UNRESTRICT BASE TABLE hr.salaries",
+    "GRANT SELECT ON BASE TABLE sales TO `ann@example.com`",
+    "REVOKE SELECT ON BASE TABLE hr.salaries FROM `ann@example.com`",
     "CREATE RELATIONAL CACHE placed LOCATION '/no/such/place' AS SELECT shop FROM sales GROUP BY 1",
 )
 _BY_SHOP: Final = "SELECT shop, kind, SUM(amount) AS amount, COUNT(*) AS n FROM sales GROUP BY 1, 2"
@@ -71,6 +73,8 @@ TEXTS: Final = (
     "VALIDATE RECORD PRESERVING JOIN trusted",
     *FORBIDDEN,
     "SHOW RESTRICTED BASE TABLES",
+    "SHOW SELECT GRANTS",
+    "SHOW SELECT GRANTS TO `ann@example.com`",
     "DROP RECORD PRESERVING JOIN trusted",
     "DROP RECORD PRESERVING JOIN IF EXISTS trusted",
     "DROP RECORD PRESERVING JOIN IF EXISTS sales_shops",

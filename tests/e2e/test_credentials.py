@@ -43,6 +43,7 @@ PLANTED = re.compile(r"(?i)topsecret\w*")
             "its text",
         ),
         ("RESTRICT BASE TABLE delta.`s3a://K:topsecret@b/t`", "the table's name"),
+        ("GRANT SELECT ON BASE TABLE delta.`s3a://K:topsecret@b/t` TO ann", "the table's name"),
     ],
 )
 def test_a_credential_is_refused_wherever_it_stands(lab, text, place):

@@ -204,6 +204,11 @@ CLI = {
         "FORBIDDEN",
     ),
     "an operator restricts no table": ("operator", ("table", "restrict", "sales"), "FORBIDDEN"),
+    "an operator grants no SELECT": (
+        "operator",
+        ("select", "grant", "sales", "operator"),
+        "FORBIDDEN",
+    ),
     "an operator opens no restricted table": (
         "operator",
         ("table", "unrestrict", "{mark}"),

@@ -32,6 +32,9 @@ from cachemgr.statements.columns import columns_of
         ("ALTER RELATIONAL CACHE c PAUSE", ("name", "result")),
         ("GRANT USE ON RELATIONAL CACHE c TO p", ("name", "result")),
         ("RESTRICT BASE TABLE t", ("name", "result")),
+        ("GRANT SELECT ON BASE TABLE t TO p", columns.SELECT_GRANTED),
+        ("REVOKE SELECT ON BASE TABLE t FROM p", ("name", "result")),
+        ("SHOW SELECT GRANTS TO p", columns.SELECT_GRANTS),
     ],
 )
 def test_the_columns_follow_from_the_kind(text: str, names: tuple[str, ...]) -> None:

@@ -176,6 +176,7 @@ def _body(choose: random.Random, operation: Mapping[str, Any]) -> bytes:
         },
         "startRefresh": {"mode": "FULL"},
         "restrictTable": {"table": choose.choice(_TEXTS)},
+        "grantSelect": {"table": choose.choice(_TEXTS), "principal": choose.choice(_TEXTS)},
         "planDefinitions": _definitions(choose),
         "applyDefinitions": _definitions(choose),
     }.get(name, {"sql": mutated(choose, sql, most=20_000), "settings": {}, "candidates": 3})
