@@ -21,6 +21,7 @@ from bench import (
     server_doors,
     spark_overhead,
     start_up,
+    statements,
 )
 from bench.plot import latency_plot
 from bench.results import Figure, table, write
@@ -41,7 +42,10 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "server-doors": server_doors.run,
 }
 # They take long: only where they are asked for.
-_APART: dict[str, Callable[[float], list[Figure]]] = {"change-sizes": change_sizes.run}
+_APART: dict[str, Callable[[float], list[Figure]]] = {
+    "change-sizes": change_sizes.run,
+    "statements": statements.run,
+}
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ EXTRAS: Final = {
     ),
     "spark": ("delta", "py4j", "pyspark"),
     "postgres": ("psycopg",),
+    "results": ("pyarrow",),
 }
 
 

@@ -34,6 +34,9 @@ CONNECTED = {
     "table list": "",
     "table restrict": "t",
     "table unrestrict": "t",
+    "select list": "",
+    "select grant": "t ann",
+    "select revoke": "t ann",
 }
 NEEDING = {
     "demo": ("spark",),
@@ -41,6 +44,7 @@ NEEDING = {
     "sql": ("spark",),
     "serve": ("server", "spark"),
     "worker": ("server", "spark"),
+    "query": ("results",),
 }
 # In this order, of which the first makes the metastore: what each says.
 BASE = {

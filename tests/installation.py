@@ -73,6 +73,8 @@ def modules_of() -> Mapping[str, frozenset[str]]:
 
     found: dict[str, set[str]] = {}
     for module, names in metadata.packages_distributions().items():
+        if module.startswith("__"):  # of pyarrow's wheel: no module of a program
+            continue
         for name in names:
             found.setdefault(canonicalize_name(name), set()).add(module)
     return {name: frozenset(modules) for name, modules in found.items()}

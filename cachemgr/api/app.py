@@ -20,6 +20,7 @@ from cachemgr.api import (
     models,
     queries,
     refreshes,
+    statements,
     system,
 )
 from cachemgr.api.catalog_pages import Pages
@@ -60,11 +61,12 @@ def create_app(
     app.state.watches = Watches(
         lambda: state.metastore.registry.mark(),
         lambda ids: state.metastore.queue.still_open(ids),
+        lambda ids: state.metastore.statements.unfinished(ids),
     )
     app.state.pages = Pages(lambda: state.metastore.registry, lambda: state.metastore.tables)
     registry = metrics if metrics is not None else CollectorRegistry()
     # routes are tried in this order, and queries are asked for far more often than all else
-    modules = (queries, caches, refreshes, joins, catalog, grants, document)
+    modules = (queries, caches, refreshes, joins, catalog, grants, document, statements)
     for router in (*(module.router for module in modules), system.make_router(registry)):
         _tell_roles(router)
         app.include_router(router, dependencies=[Depends(known_parameters)])

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 from anyio import to_thread
 from fastapi import Depends, Request
@@ -26,6 +26,9 @@ from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
 from cachemgr.vocabulary import SparkState
 from matcher.memory.bounded import Bounded
+
+if TYPE_CHECKING:  # it needs pyarrow, which a service without results may lack
+    from cachemgr.results.folders import Results
 
 RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000
@@ -71,6 +74,21 @@ class Statements(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class StatementBounds:
+    """What a statement may ask for.
+
+    Args:
+        seconds: How long it may run at most.
+        keep_seconds: How long its result is kept at most.
+        waiting_each: How many of one principal may wait.
+    """
+
+    seconds: float
+    keep_seconds: float
+    waiting_each: int
+
+
 @dataclass(frozen=True)
 class ApiState:
     """What the endpoints work on.
@@ -83,6 +101,8 @@ class ApiState:
         spark: Where the service's Spark is; None if that is not known.
         trouble: Why it did not start, quoting nothing; None if it did, or was not needed yet.
         logs: Looks at base tables for the status of caches.
+        results: Where the rows of statements are; None where the service runs none.
+        statement_bounds: What statements may ask for; None where the service runs none.
     """
 
     metastore: Metastore
@@ -95,6 +115,8 @@ class ApiState:
     lanes: Lanes = field(default_factory=Lanes)
     recent: RecentTokens = field(default_factory=RecentTokens)
     logs: LookAtLogs = field(default_factory=lambda: LookAtLogs(Heads()))
+    results: Results | None = None
+    statement_bounds: StatementBounds | None = None
 
 
 @dataclass(frozen=True)

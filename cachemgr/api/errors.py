@@ -19,6 +19,7 @@ from cachemgr.errors import (
     ErrorCode,
     MetastoreError,
     NotFoundError,
+    TooManyError,
 )
 from cachemgr.printable import printable
 from cachemgr.secrets import masked
@@ -59,6 +60,8 @@ def status_of(error: CacheManagerError) -> int:
         return 404
     if isinstance(error, AlreadyExistsError | ConflictError):
         return 409
+    if isinstance(error, TooManyError):
+        return 429
     # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
     if isinstance(error, MetastoreError) or error.code in NO_SPARK:
         return 503

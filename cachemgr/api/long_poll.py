@@ -16,6 +16,8 @@ from fastapi import Request
 from cachemgr.metastore.registry_records import RegistryMark
 
 LOOK_SECONDS: Final = 0.2
+# A small result is there in less than a fifth of a second.
+_STATEMENTS_SECONDS: Final = 0.03
 Key = TypeVar("Key")
 
 
@@ -97,22 +99,27 @@ class Watches:
     Args:
         mark: Says where the registry stands.
         still_open: Says which of some refreshes wait or run.
+        unfinished: Says which of some statements do.
     """
 
     def __init__(
         self,
         mark: Callable[[], RegistryMark],
         still_open: Callable[[Collection[str]], frozenset[str]],
+        unfinished: Callable[[Collection[str]], frozenset[str]],
     ) -> None:
         self.registry: Watch[RegistryMark] = Watch(lambda known: known - {mark()})
         """Waits until the registry does not stand at a mark any more."""
         self.refreshes: Watch[str] = Watch(lambda ids: ids - still_open(ids))
         """Waits until a refresh is over."""
+        self.statements: Watch[str] = Watch(lambda ids: ids - unfinished(ids), _STATEMENTS_SECONDS)
+        """Waits until a statement is over."""
 
     def close(self) -> None:
         """Let everybody go: the process is to stop."""
         self.registry.close()
         self.refreshes.close()
+        self.statements.close()
 
 
 def watches_of(request: Request) -> Watches:

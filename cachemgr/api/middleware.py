@@ -40,6 +40,8 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 # Asked for each second by whoever watches or waits.
 _PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+# The statement of a key is told of as it stands, and not as it stood when it was submitted.
+_KNOWS_ITS_KEYS: Final = "/api/v1/statements"
 _log = logging.getLogger("cachemgr.api")
 Next = Callable[[Request], Awaitable[Response]]
 
@@ -182,7 +184,7 @@ async def _refusal(request: Request) -> Response | None:
 async def _repeated(request: Request, call_next: Next) -> Response:
     """Carry a POST with an Idempotency-Key out once."""
     key = request.headers.get("Idempotency-Key")
-    if key is None or request.method != "POST":
+    if key is None or request.method != "POST" or request.url.path == _KNOWS_ITS_KEYS:
         return await call_next(request)
     if _KEY.fullmatch(key) is None:
         return envelope(

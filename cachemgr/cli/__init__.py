@@ -20,6 +20,8 @@ from cachemgr.cli.explain import explain
 from cachemgr.cli.failure import set_debug
 from cachemgr.cli.jar import jar
 from cachemgr.cli.join import app as joins
+from cachemgr.cli.query import query
+from cachemgr.cli.select import app as select
 from cachemgr.cli.serve import serve, worker
 from cachemgr.cli.sidecar import sidecar
 from cachemgr.cli.sql import sql
@@ -38,6 +40,7 @@ main.command()(doctor)
 main.command()(jar)
 main.command(hidden=True)(sidecar)
 main.command()(sql)
+main.command()(query)
 main.command()(export)
 main.command()(diff)
 main.command()(apply)
@@ -46,6 +49,7 @@ main.command()(worker)
 main.add_typer(caches, name="cache")
 main.add_typer(joins, name="join")
 main.add_typer(tables, name="table")
+main.add_typer(select, name="select")
 main.add_typer(tokens, name="token")
 main.add_typer(database, name="db")
 

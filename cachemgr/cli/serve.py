@@ -29,6 +29,13 @@ def serve(
     scheduler: Annotated[
         bool, typer.Option(help="Schedule and refresh here; else workers have to.")
     ] = True,
+    results: Annotated[
+        str | None,
+        typer.Option(
+            "--results-location",
+            help="Where the rows of statements are, which `cachemgr worker --statements` runs.",
+        ),
+    ] = None,
 ) -> None:
     """Serve REST, schedule, and refresh. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
@@ -44,6 +51,7 @@ def serve(
             location=location,
             host=host,
             port=port,
+            results_location=results,
         )
         run(settings, scheduler=scheduler)
 
@@ -52,15 +60,27 @@ def worker(
     metastore: Metastore = None,
     spark_master: Master = None,
     location: Location = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Run statements, and no refreshes.")
+    ] = False,
+    results: Annotated[
+        str | None, typer.Option("--results-location", help="Where the rows of statements go.")
+    ] = None,
 ) -> None:
     """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
     from cachemgr.extras import require
 
     with handled():
-        require("`cachemgr worker`", "server", "spark")
+        what = "`cachemgr worker --statements`" if statements else "`cachemgr worker`"
+        require(what, "server", "spark", *(("results",) if statements else ()))
         from cachemgr.server.serve import work
+        from cachemgr.server.statements import work_statements
 
-        work(
-            service_settings(metastore_url=metastore, spark_master=spark_master, location=location)
+        settings = service_settings(
+            metastore_url=metastore,
+            spark_master=spark_master,
+            location=location,
+            results_location=results,
         )
+        (work_statements if statements else work)(settings)

@@ -96,6 +96,33 @@ class ServiceSettings(BaseSettings):
         description="How long runs of refreshes and decisions are kept; of each cache the last 20 "
         "runs and the published one stay.",
     )
+    results_location: str | None = Field(
+        None,
+        description="Where the rows of statements are kept, a path or a URI that all processes "
+        "reach; the service runs no statements without one.",
+    )
+    statements_at_once: int = Field(4, ge=1, le=64, description="Statements of one process.")
+    statements_each: int = Field(
+        2, ge=1, description="Statements of one principal that run, on all processes together."
+    )
+    statements_waiting_each: int = Field(
+        100, ge=1, description="Statements of one principal that wait."
+    )
+    statement_seconds: float = Field(
+        3600.0, gt=0, description="How long a statement may run at most."
+    )
+    statement_result_bytes: int = Field(
+        50 << 30, ge=1, description="Size of one statement's result at most."
+    )
+    statement_kept_bytes: int = Field(
+        200 << 30, ge=1, description="Size of all results that are kept for one principal."
+    )
+    result_keep_seconds: float = Field(
+        3600.0,
+        gt=0,
+        description="How long a result is kept at most; for somebody who reads it up to twice as "
+        "long.",
+    )
     requests_a_second: float = Field(
         100,
         ge=0,

@@ -46,6 +46,30 @@ class StatementResults(Part):
                 found.update({row.id: StatementState(row.state) for row in rows})
         return found
 
+    def unfinished(self, ids: Collection[str]) -> frozenset[str]:
+        """Those among some statements that wait or run."""
+        return frozenset(each for each, state in self.states(ids).items() if not state.is_over)
+
+    def discard(self, statement_id: str) -> StatementRecord:
+        """End the time of a result now; its files go with the next look at them.
+
+        Args:
+            statement_id: The statement's id.
+
+        Returns:
+            The statement, EXPIRED.
+
+        Raises:
+            NotFoundError: There is no such statement.
+            ConflictError: It has no result, not yet or not any more.
+        """
+        with self._transaction() as session:
+            row = locked(session, statement_id)
+            _check_readable(row, self._moment(session, None))
+            row.state = StatementState.EXPIRED.value
+            session.flush()
+            return statement_record(row)
+
     def bytes_of(self, principal: str) -> int:
         """How large the results are that are kept for a principal."""
         query = select(func.sum(StatementRow.bytes)).where(

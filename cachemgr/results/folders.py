@@ -116,6 +116,16 @@ class Results:
         self._files.create_dir(folder.path, recursive=True)
         return folder
 
+    def bytes(self, statement: str, run: int) -> int:
+        """What one run of a statement has written so far.
+
+        Args:
+            statement: Its id.
+            run: The fencing token of who runs it.
+        """
+        selector = fs.FileSelector(self.folder(statement, run).path, allow_not_found=True)
+        return sum(info.size or 0 for info in self._files.get_file_info(selector))
+
     def delete(self, statement: str) -> None:
         """Delete all that was written for a statement, if anything was.
 

@@ -85,7 +85,7 @@ class Manifest:
         return json.dumps(data, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Manifest:
+    def from_json(cls, text: str) -> Manifest:
         """Read one that was stored.
 
         Args:

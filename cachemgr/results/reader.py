@@ -52,7 +52,7 @@ class Result:
     """
 
     def __init__(self, folder: ResultFolder, manifest: Manifest) -> None:
-        self._folder = folder
+        self.folder = folder
         self.manifest = manifest
 
     @classmethod
@@ -67,9 +67,10 @@ class Result:
         """
         try:
             with folder.open(MANIFEST) as file:
-                return cls(folder, Manifest.from_json(file.read()))
+                text = file.read().decode("utf-8", "replace")
         except OSError as error:
             raise damaged(f"its manifest is not there ({error.strerror or error})") from None
+        return cls(folder, Manifest.from_json(text))
 
     def schema(self) -> pa.Schema:
         """The schema of its rows.
@@ -77,7 +78,7 @@ class Result:
         Raises:
             CacheManagerError: A file is not what was written.
         """
-        with _opened(self._folder, self.manifest.files[0]) as file:
+        with _opened(self.folder, self.manifest.files[0]) as file:
             return told_schema(file.schema_arrow, self.manifest.columns)
 
     def pieces(self, start: Position = FIRST, most_rows: int | None = None) -> Iterator[Piece]:
@@ -102,7 +103,7 @@ class Result:
     def _from(self, start: Position) -> Iterator[tuple[Position, pa.RecordBatch]]:
         """Batches, each with the place of its first row."""
         for number in range(start.file, len(self.manifest.files)):
-            with _opened(self._folder, self.manifest.files[number]) as file:
+            with _opened(self.folder, self.manifest.files[number]) as file:
                 yield from self._of_file(file, number, start)
             start = Position(number + 1)
 

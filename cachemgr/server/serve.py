@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from cachemgr.api.app import create_app
-from cachemgr.api.dependencies import ApiState
+from cachemgr.api.dependencies import ApiState, StatementBounds
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.receive_timeout import ReceiveTimeoutProtocol
 from cachemgr.config.service_settings import ServiceSettings
@@ -39,6 +39,7 @@ from cachemgr.priority import lower_session
 from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.heap import SettledHeap
 from cachemgr.server.logs import configure_logs
+from cachemgr.server.result_folders import results_of
 from cachemgr.serving.feed import acquire_feed, release_feed
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
@@ -92,6 +93,12 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 texts,
                 lambda: host.state,
                 lambda: host.trouble,
+                results=results_of(settings),
+                statement_bounds=StatementBounds(
+                    settings.statement_seconds,
+                    settings.result_keep_seconds,
+                    settings.statements_waiting_each,
+                ),
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
             process = _process(settings, metastore, host) if scheduler else None
@@ -105,7 +112,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 http=ReceiveTimeoutProtocol,
                 log_config=None,
             )
-            with _ends_without_spark(host):
+            with ends_without_spark(host):
                 _Server(config, app.state.watches.close).run([bound])
 
 
@@ -176,9 +183,9 @@ def work(settings: ServiceSettings) -> None:
         host = host_of(settings)
         process = _process(settings, metastore, host)
         process.start()
-        logger.info("worker %s takes refreshes", _holder())
-        with _ends_without_spark(host):
-            with _told_to_stop() as told:
+        logger.info("worker %s takes refreshes", holder())
+        with ends_without_spark(host):
+            with told_to_stop() as told:
                 told.wait()
             _end(settings, process, host)
 
@@ -323,7 +330,7 @@ def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRef
     return Worker(
         metastore,
         refresher,
-        holder=_holder(),
+        holder=holder(),
         slots=settings.refreshes_at_once,
         lease_seconds=settings.lease_seconds,
         most_running=settings.refreshes_in_all,
@@ -331,12 +338,13 @@ def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRef
     )
 
 
-def _holder() -> str:
+def holder() -> str:
+    """Who this process is, in leases and messages."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @contextmanager
-def _ends_without_spark(host: SparkHost) -> Iterator[None]:
+def ends_without_spark(host: SparkHost) -> Iterator[None]:
     """Stop the process when its JVM has died: Python cannot start a second one, and what starts
     this process again starts a whole one. Its refreshes are handed over meanwhile.
 
@@ -414,7 +422,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[threading.Event]:
+def told_to_stop() -> Iterator[threading.Event]:
     told = threading.Event()
     with _on_stop(told.set):
         yield told

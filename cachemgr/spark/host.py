@@ -39,6 +39,7 @@ _LOGS: Final = "spark.databricks.delta.delta.log.cacheSize"
 # What Delta 4.4.0 keeps for an hour of a table that a query read, however few its files are.
 _LOG_BYTES: Final = 3_300_000
 _FEWEST_LOGS: Final = 50
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
 class SparkHost:
@@ -336,3 +337,15 @@ def host_of(settings: ServiceSettings) -> SparkHost:
         settings.spark_nice,
         settings.locations,
     )
+
+
+def host_of_statements(settings: ServiceSettings) -> SparkHost:
+    """The same for the process that runs statements: what it writes is for nobody else, and one
+    that is out of memory ends at once and does not go on with half of its threads."""
+    options = settings.spark_conf.get(_JAVA_OPTIONS, "")
+    ours = {
+        _JAVA_OPTIONS: f"{options} -XX:+ExitOnOutOfMemoryError".strip(),
+        "spark.hadoop.fs.permissions.umask-mode": "077",
+    }
+    conf = {**settings.spark_conf, **ours}
+    return host_of(settings.model_copy(update={"spark_conf": conf}))

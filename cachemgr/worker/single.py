@@ -14,11 +14,12 @@ from cachemgr.metastore.database import metastore_url
 
 
 @contextmanager
-def sole_process(url: str) -> Iterator[None]:
+def sole_process(url: str, what: str = "process") -> Iterator[None]:
     """Hold a SQLite metastore for this process; PostgreSQL takes any number.
 
     Args:
         url: The metastore's URL.
+        what: The kind of process: one of each. Statements run in one beside the service's.
 
     Raises:
         MetastoreError: Another service or worker holds it.
@@ -27,7 +28,7 @@ def sole_process(url: str) -> Iterator[None]:
     if parsed.get_backend_name() != "sqlite":
         yield
         return
-    path = Path(f"{parsed.database}.process")
+    path = Path(f"{parsed.database}.{what}")
     # as private as the database; `metastore.file_access` lets a group in
     with open(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         try:
@@ -38,7 +39,7 @@ def sole_process(url: str) -> Iterator[None]:
             raise MetastoreError(
                 ErrorCode.METASTORE_TAKEN,
                 f"{holder} serves the metastore {parsed.database} already, and SQLite takes one "
-                "process: stop it, or use a PostgreSQL metastore for several",
+                "such process: stop it, or use a PostgreSQL metastore for several",
             ) from None
         file.truncate(0)
         file.write(f"process {os.getpid()}")

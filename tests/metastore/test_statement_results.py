@@ -176,3 +176,19 @@ def test_moments_are_by_the_databases_clock(store):
     assert store.statements.expire() == ()
     until = store.clock.now() + seconds(5)
     assert store.statements.reading(done.id, until=until).read_until == until
+
+
+def test_a_result_can_be_given_up_before_its_time(store):
+    waiting = submit(store, None)
+    assert store.statements.unfinished([waiting.id, "nothing"]) == {waiting.id}
+
+    def code():
+        with pytest.raises(ConflictError) as caught:
+            store.statements.discard(waiting.id)
+        return caught.value.code
+
+    assert code() == "STATEMENT_NOT_FINISHED"
+    done = finish(store, claim(store, None), None)
+    assert store.statements.unfinished([done.id]) == frozenset()
+    assert store.statements.discard(done.id).state is EXPIRED
+    assert code() == "STATEMENT_EXPIRED"

@@ -9,15 +9,15 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.DelayedCommitProtocol;
+import org.apache.spark.sql.delta.files.DeltaFileFormatWriter$;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.datasources.FileFormatWriter$;
 import org.apache.spark.sql.execution.datasources.FileFormatWriter.OutputSpec;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 
 /**
- * Writes the rows of a query into Parquet files.
+ * Writes the rows of a query into Parquet files, by Delta's own writer, which is the same in all minors of Spark.
  *
  * The query is no command's: it is decided and planned as one whose rows are wanted. Files are written where they stay, as
  * Delta's are, by its commit protocol: each attempt of a task under names of its own. What is told are those of the one
@@ -63,7 +63,7 @@ public final class ResultFiles {
                 new DelayedCommitProtocol("statement", folder, Scala.none(), Scala.none());
             scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
             scala.collection.immutable.Seq nothing = Scala.seq(List.of());
-            FileFormatWriter$.MODULE$.write(
+            DeltaFileFormatWriter$.MODULE$.write(
                 spark, plan, new ParquetFileFormat(), committer, new OutputSpec(folder, none, Scala.seq(output)), hadoop,
                 nothing, Scala.none(), nothing, none, 0);
             List<String> names = new ArrayList<>();

@@ -41,6 +41,9 @@ _MANY_FILES: Final = 200
 _SMALL_BYTES: Final = 1 << 20
 _MERGED_BYTES: Final = 64 << 20
 _FOOTERS_AT_ONCE: Final = 8
+_KEEPING_ORDER: Final = frozenset(
+    {"Project", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset"}
+)
 
 
 def columns_of(frame: DataFrame) -> tuple[ResultColumn, ...]:
@@ -51,6 +54,18 @@ def columns_of(frame: DataFrame) -> tuple[ResultColumn, ...]:
     """
     fields = frame.schema.fields
     return tuple(ResultColumn(f.name, f.dataType.jsonValue(), f.nullable) for f in fields)
+
+
+def is_ordered(frame: DataFrame) -> bool:
+    """Whether a query says in which order its rows come.
+
+    Args:
+        frame: The query.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    while plan.nodeName() in _KEEPING_ORDER:
+        plan = plan.children().head()
+    return bool(plan.nodeName() == "Sort" and getattr(plan, "global")())
 
 
 class ResultWriter:
@@ -64,7 +79,7 @@ class ResultWriter:
         self._spark = spark
 
     def write(
-        self, frame: DataFrame, folder: Folder, uri: str, *, most_rows: int | None, ordered: bool
+        self, frame: DataFrame, folder: Folder, uri: str, *, most_rows: int | None
     ) -> Manifest:
         """Compute a query and write its rows.
 
@@ -73,7 +88,6 @@ class ResultWriter:
             folder: A folder that is empty.
             uri: The same, as Spark calls it.
             most_rows: How many rows are wanted; None for all.
-            ordered: Whether the query says in which order they come.
 
         Returns:
             What was written, with the manifest.
@@ -82,7 +96,7 @@ class ResultWriter:
             CacheManagerError: A column's type is held by no result.
             pyspark.errors.PySparkException: The query fails.
         """
-        columns = columns_of(frame)
+        columns, ordered = columns_of(frame), is_ordered(frame)
         refuse_types(columns)
         if most_rows is not None and most_rows <= _MOST_ROWS_OF_LIMIT:
             frame = frame.limit(most_rows + 1)

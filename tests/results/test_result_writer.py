@@ -37,7 +37,6 @@ class Written:
             folder,
             self.results.uri("s", self._runs),
             most_rows=most_rows,
-            ordered="ORDER BY" in query,
         )
         return Result.at(folder)
 
@@ -186,6 +185,21 @@ def test_rows_stay_in_order(written: Written) -> None:
     expected = sorted(rows, key=lambda row: (row[0] is not None, -(row[0] or 0), row[1], row[2]))
     assert rows == expected and len(rows) == 20_000
     assert len(written.files()) > 20
+
+
+@pytest.mark.parametrize(
+    ("query", "ordered"),
+    [
+        ("SELECT id FROM range(3) ORDER BY id", True),
+        ("SELECT id + 1 AS n FROM (SELECT id FROM range(3) ORDER BY id LIMIT 2) AS t", True),
+        ("FROM range(3) ORDER BY id OFFSET 1", True),
+        ("SELECT id FROM range(3) SORT BY id", False),
+        ("SELECT id FROM (SELECT id FROM range(3) ORDER BY id) WHERE id > 1", False),
+        ("SELECT id FROM range(3)", False),
+    ],
+)
+def test_whether_a_query_says_its_order(written: Written, query: str, ordered: bool) -> None:
+    assert written.result(query).manifest.ordered is ordered
 
 
 def test_many_small_files_become_few(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,425 @@
+"""Statements by REST: a service and a process that runs them, over the lab's tables and caches."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cachemgr import statements
+from cachemgr.errors import CacheManagerError
+from cachemgr.metastore import open_metastore
+from cachemgr.results.client import StatementClient
+from cachemgr.roles import Role
+from tests.processes import CACHEMGR, ROOT, Replica, replica_settings, replicas, until
+from tests.worlds.lab_star import make_lab
+
+BIG = 200_000
+BY_REGION = "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
+# minutes of it, whatever the machine
+ENDLESS = "SELECT SUM(hash(a.id, b.id)) AS s FROM big a CROSS JOIN big b"
+
+
+@dataclass
+class World:
+    """A service, the process of its statements, and who asks."""
+
+    lab: Any
+    serve: Replica
+    worker: Replica
+    tokens: dict[str, str]
+    folder: Path
+
+    def http(self, who: str = "ann") -> httpx.Client:
+        token = {"Authorization": f"Bearer {self.tokens[who]}"}
+        return httpx.Client(base_url=f"{self.serve.address}/api/v1", headers=token, timeout=120)
+
+    def client(self, who: str = "ann") -> StatementClient:
+        return StatementClient(self.serve.address, self.tokens[who])
+
+    def run(self, sql: str, who: str = "ann", **asked: Any) -> dict[str, Any]:
+        """A statement once it is over."""
+        with self.client(who) as client:
+            found = client.submit(sql, **asked)
+            while found["state"] in ("PENDING", "RUNNING"):
+                found = client.get(found["id"], wait_seconds=30)
+            return dict(found)
+
+    def refused(self, sql: str, who: str = "ann") -> str:
+        found = self.run(sql, who)
+        assert found["state"] == "FAILED", found
+        return str(found["error"]["type"])
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        found = self.run(sql)
+        assert found["state"] == "FINISHED", found
+        with self.client() as client:
+            return [tuple(r.values()) for b in client.batches(found["id"]) for r in b.to_pylist()]
+
+    def submitted(self, sql: str, who: str = "ann", state: str = "RUNNING") -> str:
+        """The id of a statement that has come so far."""
+        with self.client(who) as client:
+            found = client.submit(sql, wait_seconds=0)
+            until(lambda: client.get(found["id"])["state"] == state, 60, f"it is {state}")
+            return str(found["id"])
+
+    def grant(self, table: str, who: str = "ann") -> None:
+        with open_metastore(self.lab.url) as store:
+            store.select_grants.add(f"file:{self.folder}/tables/{table}", who, table)
+
+    def cli(self, *arguments: str, who: str = "ann") -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "CACHEMGR_SERVER": self.serve.address,
+            "CACHEMGR_TOKEN": self.tokens[who],
+        }
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*CACHEMGR, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=pipe,
+            stderr=pipe,
+        )  # fmt: skip
+
+    def query(self, *arguments: str, who: str = "ann") -> tuple[int, bytes, str]:
+        process = self.cli("query", *arguments, who=who)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err.decode()
+
+
+@pytest.fixture(scope="module")
+def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("statements")
+    url = f"sqlite:///{folder / 'metastore.db'}"
+    for lab in make_lab(spark, folder, url):
+        lab.plain.sql(
+            f"CREATE TABLE big USING delta AS SELECT id, id % 7 AS k, CONCAT('n', id) AS s "
+            f"FROM range({BIG})"
+        )
+        lab.cache(f"by_region AS {BY_REGION}")
+        yield from _served(lab, folder, url)
+
+
+def _served(lab: Any, folder: Path, url: str) -> Iterator[World]:
+    with open_metastore(url) as store:
+        roles = {"ann": Role.VIEWER, "bob": Role.VIEWER, "olga": Role.OPERATOR}
+        tokens = {name: store.tokens.create(name, role)[1] for name, role in roles.items()}
+    init = [
+        f"CREATE TABLE {t} USING delta LOCATION '{folder}/tables/{t}'"
+        for t in ("sales", "cust", "big")
+    ]
+    given = replica_settings(
+        url,
+        folder,
+        init,
+        results_location=str(folder / "results"),
+        lease_seconds="3",
+        stop_grace_seconds="0",
+        statements_at_once="2",
+        statements_waiting_each="3",
+        requests_a_second="0",
+    )
+    serve = Replica("serve", folder, given, "", ("serve", "--no-scheduler"))
+    worker = Replica("worker", folder, given, "", ("worker", "--statements"))
+    with replicas(serve, worker):
+        until(serve.ready, 120, "the service is ready")
+        made = World(lab, serve, worker, tokens, folder)
+        for table in ("sales", "big"):
+            made.grant(table)
+        yield made
+
+
+def test_rows_and_the_cache_that_they_came_from(world: World) -> None:
+    found = world.run(f"{BY_REGION} ORDER BY region")
+    assert (found["state"], found["rows"], found["ordered"]) == ("FINISHED", 4, True)
+    assert found["caches"] == [f"{world.lab.schema}.by_region"] and found["truncated"] is False
+    assert [c["name"] for c in found["columns"]] == ["region", "s", "n"]
+    expected = [tuple(r) for r in world.lab.plain.sql(f"{BY_REGION} ORDER BY region").collect()]
+    with world.client() as client:
+        (batch,) = client.batches(found["id"])
+    assert [tuple(row.values()) for row in batch.to_pylist()] == expected
+    assert world.run("SELECT id FROM sales")["caches"] == []
+
+
+def test_a_page_at_a_time(world: World) -> None:
+    found = world.run("SELECT * FROM big ORDER BY id DESC")
+    with world.http() as http:
+        pages, params = [], {"pageSize": 70_001}
+        while True:
+            answer = http.get(f"/statements/{found['id']}/rows", params=params)
+            assert answer.status_code == 200, answer.text
+            pages.append(pa.ipc.open_stream(answer.content).read_all())
+            token = answer.headers.get("Cachemgr-Next-Page-Token")
+            if token is None:
+                break
+            params["pageToken"] = token
+        assert [len(p) for p in pages] == [70_001, 70_001, BIG - 140_002]
+        ids = [n for page in pages for n in page.column("id").to_pylist()]
+        assert ids == list(range(BIG - 1, -1, -1))
+        wrong = {"pageToken": f"{params['pageToken'][:-3]}abc"}
+        refused = http.get(f"/statements/{found['id']}/rows", params=wrong)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (400, "PAGE_TOKEN")
+
+
+def test_two_clients_read_one_result(world: World) -> None:
+    found = world.run("SELECT id FROM big ORDER BY id")
+
+    def read(_: int) -> list[int]:
+        with world.client() as client:
+            return [n for b in client.batches(found["id"]) for n in b.column(0).to_pylist()]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(read, range(2))) == [list(range(BIG))] * 2
+
+
+def test_who_may_read_what(world: World) -> None:
+    assert world.refused("SELECT * FROM sales", "bob") == "SELECT_NOT_GRANTED"
+    assert world.refused("SELECT * FROM cust") == "SELECT_NOT_GRANTED"
+    assert world.refused("SELECT * FROM nothing") == "SELECT_NOT_GRANTED"
+    assert world.refused("INSERT INTO sales (id) VALUES (1)") == "STATEMENT_REFUSED"
+    assert world.refused("SET spark.sql.ansi.enabled = false") == "STATEMENT_REFUSED"
+    assert world.refused("SELECT reflect('java.lang.System', 'exit')") == "STATEMENT_REFUSED"
+    found = world.run("SELECT * FROM sales")
+    path = f"/statements/{found['id']}"
+    with world.http("bob") as bob, world.http("olga") as olga:
+        for end in ("", "/rows", "/result", "/files", "/files/0"):
+            assert bob.get(path + end).json()["error"]["type"] == "STATEMENT_NOT_FOUND"
+            told = olga.get(path + end)
+            assert told.status_code == (200 if end == "" else 403), told.text
+        assert bob.post(f"{path}/cancel").status_code == 404
+        assert bob.get("/statements").json()["statements"][0]["principal"] == "bob"
+        everybody = {s["principal"] for s in olga.get("/statements").json()["statements"]}
+        assert everybody == {"ann", "bob"}
+        assert {s["principal"] for s in bob.get("/statements").json()["statements"]} == {"bob"}
+
+
+def test_a_right_that_is_taken_ends_the_reading(world: World) -> None:
+    world.grant("cust")
+    found = world.run("SELECT * FROM cust")
+    place = f"file:{world.folder}/tables/cust"
+    with world.http() as http:
+        assert http.get(f"/statements/{found['id']}/rows").status_code == 200
+        with open_metastore(world.lab.url) as store:
+            assert store.select_grants.remove(place, "ann")
+        for end in ("rows", "result", "files", "files/0"):
+            told = http.get(f"/statements/{found['id']}/{end}")
+            assert (told.status_code, told.json()["error"]["type"]) == (403, "SELECT_NOT_GRANTED")
+
+
+def test_a_statement_is_run_once_by_its_key(world: World) -> None:
+    key = {"Idempotency-Key": "nightly"}
+    with world.http() as http, world.http("bob") as bob:
+        first, second = (
+            http.post("/statements", json={"sql": "SELECT 1", "waitSeconds": wait}, headers=key)
+            for wait in (30, 0)
+        )
+        assert first.json() == second.json() and first.json()["state"] == "FINISHED"
+        other = http.post("/statements", json={"sql": "SELECT 2"}, headers=key)
+        assert (other.status_code, other.json()["error"]["type"]) == (409, "STATEMENT_KEY_USED")
+        assert bob.post("/statements", json={"sql": "SELECT 2"}, headers=key).status_code == 202
+
+
+def test_no_view_setting_or_variable_survives_a_statement(world: World) -> None:
+    asked = {"settings": {"spark.sql.session.timeZone": "Asia/Tokyo"}}
+    query = "SELECT CAST(TIMESTAMP'2024-01-01 00:00:00 UTC' AS STRING) AS t"
+    found = world.run(query, **asked)
+    with world.client() as client:
+        (batch,) = client.batches(found["id"])
+        assert batch.to_pylist() == [{"t": "2024-01-01 09:00:00"}]
+    assert world.rows(query) == [("2024-01-01 00:00:00",)]
+    with world.http() as http:
+        wrong = {"sql": "SELECT 1", "settings": {"spark.driver.memory": "1g"}}
+        assert http.post("/statements", json=wrong).json()["error"]["type"] == "SETTING_REFUSED"
+
+
+def test_whoever_waits_too_much_is_refused(world: World) -> None:
+    ids = [world.submitted(ENDLESS) for _ in range(2)]
+    ids += [world.submitted("SELECT 1", state="PENDING") for _ in range(3)]
+    with world.http() as http:
+        refused = http.post("/statements", json={"sql": "SELECT 1"})
+        assert (refused.status_code, refused.json()["error"]["type"]) == (
+            429, "TOO_MANY_STATEMENTS",
+        )  # fmt: skip
+        for each in reversed(ids):
+            assert http.post(f"/statements/{each}/cancel").status_code == 200
+        for each in ids:
+            seen = http.get(f"/statements/{each}", params={"waitSeconds": 60}).json()
+            assert seen["state"] == "CANCELED" and "ann" in seen["error"]["message"]
+        assert http.post(f"/statements/{ids[0]}/cancel").status_code == 409
+
+
+def test_a_statement_ends_when_its_time_is_up(world: World) -> None:
+    found = world.run(ENDLESS, timeoutSeconds=1.5)
+    assert (found["state"], found["error"]["type"]) == ("FAILED", "STATEMENT_TIMED_OUT")
+    assert not (world.folder / "results" / found["id"] / "1" / "manifest.json").exists()
+
+
+def test_a_failing_query_says_what_spark_says(world: World) -> None:
+    found = world.run("SELECT IF(id = 150000, raise_error('half'), id) AS v FROM big")
+    assert found["error"]["type"] == "USER_RAISED_EXCEPTION"
+    assert "half" in found["error"]["message"] and "\n" not in found["error"]["message"]
+    assert world.refused("SELECT nothing FROM sales") == "STATEMENT_INVALID"
+    assert world.refused("SELEC 1") == "SYNTAX_ERROR"
+    assert world.refused("SELECT make_interval(1) AS v FROM big") == "RESULT_TYPE"
+
+
+def test_files_are_private_and_read_in_ranges(world: World) -> None:
+    found = world.run("SELECT * FROM big")
+    run = world.folder / "results" / found["id"] / "1"
+    assert (run.stat().st_mode & 0o777, run.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+    assert {p.stat().st_mode & 0o777 for p in run.iterdir()} == {0o600}
+    with world.http() as http:
+        listed = http.get(f"/statements/{found['id']}/files").json()
+        assert sum(f["rows"] for f in listed["files"]) == BIG == found["rows"]
+        path = listed["files"][0]["href"].removeprefix("/api/v1")
+        whole = http.get(path)
+        assert pq.ParquetFile(io.BytesIO(whole.content)).schema_arrow.names == ["c0", "c1", "c2"]
+        part = http.get(path, headers={"Range": "bytes=100-199", "If-Range": whole.headers["etag"]})
+        assert (part.status_code, part.content) == (206, whole.content[100:200])
+        other = http.get(path, headers={"Range": "bytes=100-199", "If-Range": '"other"'})
+        assert (other.status_code, len(other.content)) == (200, len(whole.content))
+        assert http.get(f"{path}9").json()["error"]["type"] == "NOT_FOUND"
+
+
+def test_a_result_as_one_parquet_file(world: World) -> None:
+    found = world.run("SELECT id, id AS id, s FROM big ORDER BY id", maxRows=150_000)
+    assert found["truncated"] and found["rows"] == 150_000
+    with world.http() as http:
+        params = {"format": "parquet"}
+        content = http.get(f"/statements/{found['id']}/result", params=params).content
+        table = pq.ParquetFile(io.BytesIO(content)).read()
+        assert table.schema.names == ["id", "id", "s"]
+        assert table.column(0).to_pylist() == list(range(150_000))
+        unknown = http.get(f"/statements/{found['id']}/result", params={"format": "csv"})
+        assert unknown.status_code == 422 or unknown.status_code == 400
+
+
+def test_a_result_that_is_damaged_or_given_up(world: World) -> None:
+    found = world.run("SELECT id FROM big")
+    path = f"/statements/{found['id']}"
+    run = world.folder / "results" / found["id"] / "1"
+    next(run.glob("part-*")).write_bytes(b"PAR1")
+    with world.http() as http:
+        assert http.get(f"{path}/rows").json()["error"]["type"] == "RESULT_DAMAGED"
+        assert http.delete(f"{path}/result").status_code == 204
+        told = http.get(f"{path}/rows")
+        assert (told.status_code, told.json()["error"]["type"]) == (409, "STATEMENT_EXPIRED")
+        assert http.get(path).json()["state"] == "EXPIRED"
+
+
+def test_a_query_by_the_command_line(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert world.query("SELECT * FROM big", "-o", str(out))[0] == 0
+    assert pq.read_table(out).num_rows == BIG and list(tmp_path.iterdir()) == [out]
+    code, _, told = world.query("SELECT 1", "-o", str(out))
+    assert code == 1 and "FILE_EXISTS" in told and pq.read_table(out).num_rows == BIG
+    code, _, told = world.query(f"{BY_REGION}", "-o", str(out), "--force")
+    assert code == 0 and pq.read_table(out).num_rows == 4 and ".by_region" in told
+    code, piped, told = world.query("SELECT id FROM big", "-o", "-", "--max-rows", "7")
+    assert code == 3 and pa.ipc.open_stream(piped).read_all().num_rows == 7
+    code, shown, told = world.query("SELECT 'a\\u001b[31m' AS `x`, NULL AS y")
+    assert code == 0 and b"\x1b" not in shown and b"NULL" in shown
+    code, _, told = world.query("SELECT * FROM cust", who="bob")
+    assert code == 1 and "SELECT_NOT_GRANTED" in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_cancels_the_query_at_the_service(
+    world: World, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out.parquet"
+    process = world.cli("query", ENDLESS, "-o", str(out))
+    with world.http() as http:
+
+        def running() -> list[Any]:
+            listed = http.get("/statements", params={"state": "RUNNING"}).json()
+            return list(listed["statements"])
+
+        until(running, 60, "it runs")
+        (one,) = running()
+        process.send_signal(number)
+        assert process.wait(60) == 130
+        seen = http.get(f"/statements/{one['id']}", params={"waitSeconds": 60}).json()
+        assert seen["state"] == "CANCELED" and not list(tmp_path.iterdir())
+
+
+def test_fetch_reads_on_after_the_service_was_killed(world: World) -> None:
+    query = "SELECT id, s FROM big ORDER BY id"
+    asked = {"server": world.serve.address, "token": world.tokens["ann"]}
+    found = []
+    for number, batch in enumerate(statements.fetch(query, **asked)):
+        found += batch.column("id").to_pylist()
+        if number == 0:
+            world.serve.started.kill()
+            world.serve.start()
+    assert found == list(range(BIG))
+    with pytest.raises(CacheManagerError, match="SELECT_NOT_GRANTED"):
+        next(statements.fetch("SELECT * FROM cust", **asked))
+
+
+def test_what_a_killed_process_ran_is_run_again(world: World) -> None:
+    few = "(SELECT id FROM big LIMIT 40) b"
+    sums = "SELECT SUM(hash(a.id, b.id)) AS s, 1 AS one FROM big a CROSS JOIN"
+    statement_id = world.submitted(f"{sums} {few}")
+    world.worker.started.kill()
+    world.worker.start()
+    with world.client() as client:
+        done = client.finished(client.get(statement_id))
+        (batch,) = client.batches(statement_id)
+    assert batch.num_rows == 1 and done["rows"] == 1
+    runs = {p.name for p in (world.folder / "results" / statement_id).iterdir()}
+    assert "2" in runs
+
+
+def test_what_a_stopped_process_ran_is_run_by_another(world: World) -> None:
+    statement_id = world.submitted(ENDLESS)
+    assert world.worker.started.stop() == 0
+    with world.http() as http:
+        assert http.get(f"/statements/{statement_id}").json()["state"] == "PENDING"
+        http.post(f"/statements/{statement_id}/cancel")
+    world.worker.start()
+    assert world.rows("SELECT 7 AS n") == [(7,)]
+
+
+def test_a_statement_that_takes_all_memory_costs_its_process_alone(world: World) -> None:
+    found = world.run(
+        "SELECT size(collect_list(concat(a.s, b.s))) AS n FROM big a CROSS JOIN big b"
+    )
+    assert found["state"] == "FAILED", found
+    assert found["error"]["type"] in ("SPARK_LOST", "OWNER_LOST"), found
+    with world.http() as http:
+        assert http.get("/statements").status_code == 200
+    until(lambda: not world.worker.started.alive, 60, "its process ends")
+    assert world.worker.started.process.returncode == 1
+    world.worker.start()
+    assert world.rows("SELECT 7 AS n") == [(7,)]
+
+
+def test_where_nothing_is_configured_nothing_is_run(world: World, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    with open_metastore(url) as store:
+        token = store.tokens.create("ann", Role.VIEWER)[1]
+    given = replica_settings(url, tmp_path, [])
+    with replicas(Replica("bare", tmp_path, given, token, ("serve", "--no-scheduler"))) as (bare,):
+        until(bare.ready, 120, "it is ready")
+        told = bare.client.post("/api/v1/statements", json={"sql": "SELECT 1"})
+        assert (told.status_code, told.json()["error"]["type"]) == (404, "STATEMENTS_OFF")
+    environment = {**os.environ, **given, "PYTHONPATH": str(ROOT)}
+    refused = subprocess.run(
+        [*CACHEMGR, "worker", "--statements"], env=environment, capture_output=True, check=False
+    )
+    assert refused.returncode == 1 and b"results_location" in refused.stderr
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    assert json.dumps(given)
