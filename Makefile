@@ -29,7 +29,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local users live
+.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local fuzz-results users live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -59,6 +59,7 @@ help:
 	@echo "make fuzz-refresh   walks through changes, refreshes and queries for MINUTES=$(MINUTES); docs/fuzz-refresh.md"
 	@echo "make users   sixteen threads of four users beside writers, refreshes and changed rights for MINUTES=$(MINUTES)"
 	@echo "make fuzz-local   random queries over held rows, computed by us and by Spark, for MINUTES=$(MINUTES)"
+	@echo "make fuzz-results   random queries whose rows are written as results and read back (ARGS='--start S --n N')"
 	@echo "make live    a table that grows, refreshes and readers for MINUTES=$(MINUTES) at SCALE=$(SCALE)"
 	@echo "make fuzz-refresh-ledger   what all those runs add up to"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
@@ -179,6 +180,9 @@ users: $(STAMP)
 
 fuzz-local: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.local.run --minutes $(MINUTES) $(ARGS)
+
+fuzz-results: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.results.run --minutes $(MINUTES) $(ARGS)
 
 live: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.live.run --minutes $(MINUTES) --scale $(SCALE) $(ARGS)
