@@ -20,7 +20,7 @@ from cachemgr.api.dependencies import ApiState, Principal, State, Viewer, digest
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, read_token, write_token
-from cachemgr.config.judged.judge import is_of_an_application
+from cachemgr.config.result_settings import result_settings
 from cachemgr.errors import CacheManagerError, ErrorCode, NotFoundError
 from cachemgr.metastore.statement_records import StatementRecord, StatementRequest
 from cachemgr.results.kinds import ResultFormat
@@ -223,7 +223,8 @@ def _submit(
             "this service runs no statements: set results_location, and run `cachemgr worker "
             "--statements` beside it",
         )
-    foreign = next((k for k in body.settings if is_of_an_application(k)), None)
+    known = {key for key in result_settings(body.settings) if key.startswith("spark.sql.")}
+    foreign = next((key for key in body.settings if key not in known), None)
     if foreign is not None:
         raise CacheManagerError(
             ErrorCode.SETTING_REFUSED,

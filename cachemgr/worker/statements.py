@@ -78,10 +78,6 @@ class Noted(Protocol):
         """Nothing of it ran yet, and this is what it does."""
         ...
 
-    def handed_over(self) -> None:
-        """Spark is about to execute it."""
-        ...
-
 
 @dataclass(frozen=True)
 class Finished:
@@ -319,10 +315,6 @@ class _Notes:
     def analysed(self, *, reads_only: bool) -> None:
         self._check()
         self.statements.analysed(*self.at, reads_only=reads_only)
-
-    def handed_over(self) -> None:
-        self._check()
-        self.statements.handed_over(*self.at)
 
     def _check(self) -> None:
         stop = self.running.stop

@@ -240,8 +240,16 @@ def test_no_view_setting_or_variable_survives_a_statement(world: World) -> None:
         assert batch.to_pylist() == [{"t": "2024-01-01 09:00:00"}]
     assert world.rows(query) == [("2024-01-01 00:00:00",)]
     with world.http() as http:
-        wrong = {"sql": "SELECT 1", "settings": {"spark.driver.memory": "1g"}}
-        assert http.post("/statements", json=wrong).json()["error"]["type"] == "SETTING_REFUSED"
+        for key in (
+            "spark.driver.memory",
+            "spark.sql.catalog.other",
+            "spark.sql.shuffle.partitions",
+            "spark.hadoop.fs.s3a.endpoint",
+            "fs.s3a.endpoint",
+            "spark.cachemgr.mode",
+        ):
+            refused = http.post("/statements", json={"sql": "SELECT 1", "settings": {key: "x"}})
+            assert refused.json()["error"]["type"] == "SETTING_REFUSED", key
 
 
 def test_whoever_waits_too_much_is_refused(world: World) -> None:

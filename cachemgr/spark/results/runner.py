@@ -12,8 +12,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.config.result_settings import result_settings
 from cachemgr.config.substitution import SUBSTITUTE
-from cachemgr.delta.own_session import session_under
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.statement_records import StatementRecord
@@ -95,7 +95,6 @@ class StatementRunner:
             noted.analysed(reads_only=True)
             run = statement.fencing_token
             folder = self._results.make(statement.id, run)
-            noted.handed_over()
             manifest = ResultWriter(session).write(
                 allowed.rows,
                 folder,
@@ -110,7 +109,9 @@ class StatementRunner:
     @contextmanager
     def _session(self, statement: StatementRecord) -> Iterator[SparkSession]:
         asked, spark = statement.asked, self._host.spark()
-        session = session_under(spark, asked.settings) if asked.settings else spark.newSession()
+        session = spark.newSession()
+        for key, value in result_settings(asked.settings).items():
+            session.conf.set(key, value)
         session.conf.set(SUBSTITUTE, "false")
         for key, value in WRITING.items():
             session.conf.set(key, value)
