@@ -65,7 +65,7 @@ def status_of(error: CacheManagerError) -> int:
     # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
     if isinstance(error, MetastoreError) or error.code in NO_SPARK:
         return 503
-    return 400
+    return 500 if error.code == ErrorCode.RESULT_DAMAGED else 400
 
 
 def envelope(request: Request, status: int, kind: str, message: str) -> JSONResponse:

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
@@ -85,6 +85,9 @@ class _Around:
             response = envelope(request, 400, ErrorCode.CLIENT_GONE, "the request ended too early")
         except Exception as error:
             response = answer_of(request, error)
+        body = getattr(response, "body_iterator", None)
+        if body is not None:
+            response.body_iterator = _to_its_end(request, body)  # type: ignore[attr-defined]
         path = getattr(request.scope.get("route"), "path", "unknown")
         asked_for = request.url.path[:LONGEST_PATH] if path == "unknown" else ""
         self.noted(request.method, path, response.status_code, started, request_id, asked_for)
@@ -137,6 +140,19 @@ class _Around:
         elif response.status_code < 400 and is_protected(request):
             self._limits.accepted(host, token)
         return response
+
+
+class BrokenOffError(Exception):
+    """The rest of an answer cannot be had."""
+
+
+async def _to_its_end(request: Request, body: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """An answer that its endpoint sends piece by piece. Starlette ends one that fails half-way like
+    any other, and its reader would take the half for the whole; now the connection breaks."""
+    async for piece in body:
+        yield piece
+    if getattr(request.state, "is_broken_off", False):
+        raise BrokenOffError("an answer was broken off; the log says why")
 
 
 async def _refusal(request: Request) -> Response | None:

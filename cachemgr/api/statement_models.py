@@ -83,13 +83,15 @@ class Statement(_Model):
     error: StatementError | None = None
 
     @classmethod
-    def of(cls, record: StatementRecord) -> Statement:
-        """As its principal and operators see it.
+    def of(cls, record: StatementRecord, reader: str) -> Statement:
+        """As its principal and operators see it; what an error says quotes rows, and is for him.
 
         Args:
             record: The statement.
+            reader: Who is told.
         """
         result = record.result or {}
+        said = record.error if record.principal == reader else None
         failed = record.error_code is not None or record.error is not None
         return cls.model_validate(
             {
@@ -103,7 +105,7 @@ class Statement(_Model):
                 "expires_at": record.expires_at,
                 **{name: result.get(name) for name in _OF_RESULT},
                 "caches": list(record.hits) if record.result is not None else None,
-                "error": {"type": record.error_code, "message": record.error} if failed else None,
+                "error": {"type": record.error_code, "message": said} if failed else None,
             }
         )
 

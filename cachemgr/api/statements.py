@@ -6,17 +6,28 @@ he may still read every table that its rows came from.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.security import HTTPAuthorizationCredentials
 
 from cachemgr.api import statement_models as models
-from cachemgr.api.dependencies import ApiState, Principal, State, Viewer, digest_of
+from cachemgr.api.dependencies import (
+    ApiState,
+    Credentials,
+    Principal,
+    State,
+    Viewer,
+    digest_of,
+    identify,
+)
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, read_token, write_token
@@ -24,6 +35,7 @@ from cachemgr.config.result_settings import result_settings
 from cachemgr.errors import CacheManagerError, ErrorCode, NotFoundError
 from cachemgr.metastore.statement_records import StatementRecord, StatementRequest
 from cachemgr.results.kinds import ResultFormat
+from cachemgr.results.manifest import damaged
 from cachemgr.results.positions import FIRST, Position, Signer
 from cachemgr.roles import Role
 from cachemgr.vocabulary import StatementState
@@ -33,6 +45,7 @@ if TYPE_CHECKING:  # they need pyarrow, which a service without results may lack
     from cachemgr.results.reader import Result
 
 router = APIRouter(prefix="/api/v1", tags=["statements"])
+_log = logging.getLogger("cachemgr.api")
 StatementId = Annotated[str, Path(max_length=64)]
 NEXT: Final = "Cachemgr-Next-Page-Token"
 _MOST_ROWS: Final = 1_000_000
@@ -40,7 +53,7 @@ _MOST_BYTES: Final = 32 << 20
 _LIST: Final = "statements"
 # A reader that leaves keeps a result for so long at most; whoever reads on says so all the while.
 _READING_SECONDS: Final = 120.0
-_LOOK_AGAIN_SECONDS: Final = 20.0
+_LOOK_AGAIN_SECONDS: Final = 1.0
 Wait = Annotated[
     float, Query(alias="waitSeconds", ge=0, le=60, description="Answer later, once it is over.")
 ]
@@ -53,7 +66,9 @@ async def submit(
     state: State,
     viewer: Viewer,
     body: models.NewStatement,
-    key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=128)] = None,
+    key: Annotated[
+        str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)
+    ] = None,
 ) -> models.Statement:
     """Have the rows of a query computed. It reads the tables alone that an admin has granted."""
     submitted = await to_thread.run_sync(_submit, state, viewer, body, key)
@@ -63,7 +78,7 @@ async def submit(
         submitted = await to_thread.run_sync(_shown_to, state, viewer, submitted.id)
     if submitted.state.is_over:
         response.status_code = 200
-    return models.Statement.of(submitted)
+    return models.Statement.of(submitted, viewer.name)
 
 
 @router.get("/statements", operation_id="listStatements")
@@ -85,7 +100,7 @@ def list_statements(
     more = len(found) > page_size
     after = write_token(_LIST, (shown[-1].created_at.isoformat(), shown[-1].id)) if more else None
     return models.StatementList(
-        statements=[models.Statement.of(each) for each in shown], next_page_token=after
+        statements=[models.Statement.of(each, viewer.name) for each in shown], next_page_token=after
     )
 
 
@@ -98,14 +113,15 @@ async def get_statement(
     if wait > 0 and not found.state.is_over:
         await watches_of(request).statements.wait(statement_id, wait)
         found = await to_thread.run_sync(_shown_to, state, viewer, statement_id)
-    return models.Statement.of(found)
+    return models.Statement.of(found, viewer.name)
 
 
 @router.post("/statements/{statement_id}/cancel", operation_id="cancelStatement")
 def cancel_statement(state: State, viewer: Viewer, statement_id: StatementId) -> models.Statement:
     """Cancel a statement: over at once if it waits, else its process is told to stop."""
     _shown_to(state, viewer, statement_id)
-    return models.Statement.of(state.metastore.statements.cancel(statement_id, by=viewer.name))
+    cancelled = state.metastore.statements.cancel(statement_id, by=viewer.name)
+    return models.Statement.of(cancelled, viewer.name)
 
 
 @router.delete("/statements/{statement_id}/result", status_code=204, operation_id="deleteResult")
@@ -148,6 +164,8 @@ def read_result(
     state: State,
     viewer: Viewer,
     statement_id: StatementId,
+    request: Request,
+    credentials: Credentials,
     kind: Annotated[ResultFormat, Query(alias="format")] = ResultFormat.ARROW,
     page_token: PageToken = None,
 ) -> Response:
@@ -158,8 +176,11 @@ def read_result(
     found, result = _readable(state, viewer, statement_id)
     signer = Signer(found.id, viewer.name, found.secret)
     start = FIRST if page_token is None else signer.position(page_token)
-    schema, rows = result.schema(), _watched(state, viewer, result, signer, start)
-    return StreamingResponse(encoded(kind, schema, rows), media_type=kind.media_type)
+    schema, rows = result.schema(), _watched(state, credentials, result, signer, start)
+    content = encoded(kind, schema, rows)
+    first = next(content, b"")  # what fails at once is told as any error is
+    pieces = _to_its_end(request, chain([first], content))
+    return StreamingResponse(pieces, media_type=kind.media_type)
 
 
 @router.get("/statements/{statement_id}/files", operation_id="listFiles")
@@ -203,6 +224,12 @@ def read_file(
         )
     assert state.results is not None
     file, folder = files[number], state.results.folder(found.id, _run(found))
+    try:
+        is_whole = folder.size(file.name) == file.bytes
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        raise damaged(f"{file.name} is another file than was written")
     media = ResultFormat.PARQUET.media_type
     etag = f'"{found.id}-{_run(found)}-{number}"'
     if state.results.is_local:
@@ -313,7 +340,11 @@ def _run(found: StatementRecord) -> int:
 
 
 def _watched(
-    state: ApiState, viewer: Principal, result: Result, signer: Signer, start: Position
+    state: ApiState,
+    credentials: HTTPAuthorizationCredentials | None,
+    result: Result,
+    signer: Signer,
+    start: Position,
 ) -> Iterator[Marked]:
     """The rows of a result, as long as their reader has a right to them."""
     looked = time.monotonic()
@@ -321,7 +352,17 @@ def _watched(
         yield piece.batch, "" if piece.after is None else signer.token(piece.after)
         if time.monotonic() - looked > _LOOK_AGAIN_SECONDS:
             looked = time.monotonic()
-            _read_on(state, viewer, signer.statement)
+            _read_on(state, identify(state, credentials), signer.statement)
+
+
+def _to_its_end(request: Request, content: Iterator[bytes]) -> Iterator[bytes]:
+    """What is sent piece by piece; where it fails half-way the connection breaks (`middleware`)."""
+    try:
+        yield from content
+    except Exception as error:
+        request.state.is_broken_off = True
+        told = error.message if isinstance(error, ApiError | CacheManagerError) else repr(error)
+        _log.warning("an answer with rows was broken off: %s", told)
 
 
 def _content(file: Any) -> Iterator[bytes]:

@@ -150,7 +150,8 @@ class StatementClient:
         return statement
 
     def batches(self, statement_id: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement that has finished, about a megabyte at a time.
+        """The rows of a statement that has finished, about a megabyte at a time; one batch at
+        least.
 
         Args:
             statement_id: Its id.
@@ -158,19 +159,24 @@ class StatementClient:
         Raises:
             CacheManagerError: What the service says, or that it is gone for longer than `patience`.
         """
-        mark, tried_until = "", time.monotonic() + self.patience
+        wanted, got, mark = self.get(statement_id)["rows"], 0, ""
+        tried_until = time.monotonic() + self.patience
         while True:
             try:
                 for batch, after in self._streamed(statement_id, mark):
                     mark, tried_until = after, time.monotonic() + self.patience
+                    got += batch.num_rows
                     yield batch
-                    if not after:
-                        return
-                return
+                # the end of a stream that was cut off looks like any other
+                if got == wanted:
+                    break
+                raise _CutOff(f"{got} of {wanted} rows came")
             except _CutOff as error:
-                if time.monotonic() > tried_until:
+                if got > wanted or (got and not mark) or time.monotonic() > tried_until:
                     raise self._unreachable(error) from None
                 time.sleep(_PAUSE_SECONDS)
+        if not wanted:
+            yield pa.RecordBatch.from_pylist([], schema=self.schema(statement_id))
 
     def schema(self, statement_id: str) -> pa.Schema:
         """The schema of its rows; raises CacheManagerError.
@@ -193,17 +199,13 @@ class StatementClient:
                     raise _error(answer, self.server)
                 file = pa.PythonFile(_Body(answer.iter_raw(1 << 16)), mode="r")
                 reader = pa.ipc.open_stream(file)
-                is_empty = not mark
                 while True:
                     try:
                         batch, more = reader.read_next_batch_with_custom_metadata()
                     except StopIteration:
-                        break
-                    is_empty = False
+                        return
                     found = (more or {}).get(MARK.encode())
                     yield batch, "" if found is None else found.decode()
-                if is_empty:  # one batch at least, for its schema
-                    yield pa.RecordBatch.from_pylist([], schema=reader.schema), ""
         except (httpx.TransportError, pa.ArrowInvalid, OSError) as error:
             raise _CutOff(str(error) or type(error).__name__) from error
 

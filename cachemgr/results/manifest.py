@@ -100,6 +100,8 @@ class Manifest:
                 raise ValueError(
                     f"it is of version {data['version']}, and {_VERSION} is known here"
                 )
+            if not data["columns"] or not data["files"]:
+                raise ValueError("it names no columns, or no files")
             return cls(
                 tuple(_columns(data["columns"])),
                 tuple(_files(data["files"])),

@@ -17,9 +17,9 @@ from cachemgr.results.types import as_told, told_schema
 # Without these two pyarrow holds a whole row group before it gives a row of it.
 _BUFFER_BYTES: Final = 1 << 20
 _BATCH_BYTES: Final = 1 << 20
-_FEWEST, _MOST = 64, 65_536
-# what a row of a file takes in memory, about, beside what it takes there
-_GROWTH: Final = 6
+_MOST: Final = 65_536
+# what a value takes at least, though the file has next to nothing of it
+_VALUE_BYTES: Final = 8
 
 
 class ResultFolder(Protocol):
@@ -154,8 +154,10 @@ def batches_of(folder: ResultFolder, files: Sequence[ResultFile]) -> Iterator[pa
 
 
 def _batches(file: pq.ParquetFile, stored: ResultFile, group: int) -> Iterator[pa.RecordBatch]:
-    a_row = _GROWTH * stored.bytes / max(1, stored.rows)
-    size = int(max(_FEWEST, min(_MOST, _BATCH_BYTES / max(1.0, a_row))))
+    # the writer makes no dictionaries, so that a row group has about the size that it has here
+    footer = file.metadata.row_group(group)
+    a_row = footer.total_byte_size / max(1, footer.num_rows) + _VALUE_BYTES * footer.num_columns
+    size = int(max(1, min(_MOST, _BATCH_BYTES / a_row)))
     try:
         yield from file.iter_batches(size, row_groups=[group])
     except (OSError, pa.ArrowException) as error:
@@ -167,7 +169,13 @@ def _opened(folder: ResultFolder, stored: ResultFile) -> Iterator[pq.ParquetFile
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(folder.open(stored.name))
-            file = pq.ParquetFile(opened, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+            file = pq.ParquetFile(
+                opened,
+                pre_buffer=False,
+                buffer_size=_BUFFER_BYTES,
+                # each page has one, by Spark's writer and by ours
+                page_checksum_verification=True,
+            )
         except (OSError, pa.ArrowException) as error:
             raise damaged(f"{stored.name} cannot be opened ({str(error)[:200]})") from None
         groups = tuple(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))

@@ -25,6 +25,7 @@ _INSTEAD: Final = (
         "CAST({} AS STRING)",
     ),
     (re.compile(r"(calendar_)?interval"), "an INTERVAL", _AS_TEXT),
+    (re.compile(r"time\(\d\)"), "a TIME", _AS_TEXT),
     (re.compile(r"variant"), "a VARIANT", "to_json({})"),
     (re.compile(r"geometry.*|geography.*"), "a GEOMETRY or GEOGRAPHY", "ST_AsBinary({})"),
 )
@@ -40,6 +41,10 @@ def refuse_types(columns: Sequence[ResultColumn]) -> None:
     Raises:
         CacheManagerError: Names a column, and what to write in its place.
     """
+    if not columns:
+        raise CacheManagerError(
+            ErrorCode.RESULT_TYPE, "the query has no columns, and no result has none: select some"
+        )
     for column in columns:
         why = _refusal(column.type, top=True)
         if why is not None:
@@ -109,6 +114,8 @@ def _refusal(kind: Any, *, top: bool) -> tuple[str, str] | None:
         )
     if kind["type"] not in _NESTED:
         return "a user-defined type", _AS_TEXT
+    if kind.get("fields") == []:
+        return "a STRUCT without fields", "other columns, not {}"
     parts = [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
     parts += [field["type"] for field in kind.get("fields", ())]
     found = next(filter(None, (_refusal(part, top=False) for part in parts)), None)

@@ -7,6 +7,7 @@ Spark's half is a protocol, so that nothing here needs it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from cachemgr.telemetry import logger
 from cachemgr.vocabulary import StatementState
 
 MOST_ATTEMPTS: Final = 2
+_PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,16 @@ class Running:
         statement: As it was taken.
         future: Its run; None until it begins.
         stop: Why it is to end; None while it is to go on.
+        stopped_at: Since when, in monotonic seconds.
+        is_given_up: Its end is noted, though its thread has not come to it.
+        ended: Set at its end.
     """
 
     statement: StatementRecord
     future: Future[None] | None = None
     stop: Stop | None = None
+    stopped_at: float = 0.0
+    is_given_up: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -183,7 +190,8 @@ class StatementWorker:
     def keep(self) -> None:
         """Renew the leases of what runs here, and interrupt what is to end."""
         for running in self._now():
-            statement = running.statement
+            if running.is_given_up:
+                continue
             try:
                 self._look_at(running)
             except CacheManagerError as error:
@@ -191,7 +199,18 @@ class StatementWorker:
                     raise  # of the metastore, which the next look may reach
                 running.stop = Stop(ErrorCode.LEASE_LOST, str(error))
             if running.stop is not None and not running.ended.is_set():
-                self._runner.interrupt(statement.id)
+                self._interrupt(running)
+
+    def _interrupt(self, running: Running) -> None:
+        """End the jobs of a statement; one that Spark still plans, which nothing interrupts, is
+        given up: it takes its slot until that is over, and whoever asked hears of its end."""
+        now = time.monotonic()
+        running.stopped_at = running.stopped_at or now
+        if now - running.stopped_at < _PATIENCE_SECONDS:
+            self._runner.interrupt(running.statement.id)
+        elif not running.is_given_up and running.stop is not None:
+            running.is_given_up = True
+            self._note_end(running.statement, running.stop)
 
     def take_no_more(self) -> None:
         """Take nothing more; what runs goes on."""
@@ -289,16 +308,20 @@ class StatementWorker:
         if stop is None and isinstance(error, CacheManagerError):
             stop = Stop(error.code, error.message)
         if stop is None:
-            logger.error("statement %s failed", statement.id, exc_info=error)
+            logger.error("statement %s failed by a %s", statement.id, type(error).__name__)
             stop = Stop(ErrorCode.STATEMENT_FAILED, f"{type(error).__name__}: {error}")
-        told = masked(stop.error)
-        logger.warning("statement %s: [%s] %s", statement.id, stop.code, told)
+        if not running.is_given_up:
+            self._note_end(statement, stop)
+
+    def _note_end(self, statement: StatementRecord, stop: Stop) -> None:
+        # what it says quotes values of rows, which are no business of who reads logs
+        logger.warning("statement %s: %s", statement.id, stop.code)
         if stop.code == ErrorCode.LEASE_LOST:
             return  # it is another's by now
         try:
             self._statements.fail(
                 statement.id, statement.fencing_token,
-                code=stop.code, error=told, canceled=stop.canceled,
+                code=stop.code, error=masked(stop.error), canceled=stop.canceled,
             )  # fmt: skip
         except CacheManagerError as trouble:
             logger.warning("the end of statement %s cannot be noted: %s", statement.id, trouble)

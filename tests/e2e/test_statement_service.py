@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -325,6 +326,93 @@ def test_a_result_that_is_damaged_or_given_up(world: World) -> None:
         told = http.get(f"{path}/rows")
         assert (told.status_code, told.json()["error"]["type"]) == (409, "STATEMENT_EXPIRED")
         assert http.get(path).json()["state"] == "EXPIRED"
+
+
+def test_a_stream_that_breaks_off_looks_like_none_that_is_whole(
+    world: World, tmp_path: Path
+) -> None:
+    found = world.run("SELECT id, hash(id) AS h, CONCAT('s', id * 7919) AS s FROM big ORDER BY id")
+    run = world.folder / "results" / found["id"] / "1"
+    (file,) = run.glob("part-*")
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 4096] = bytes(4096)
+    file.write_bytes(content)
+    path = f"/statements/{found['id']}/result"
+    with world.http() as http:
+        for kind in ("arrow", "parquet"):
+            try:
+                answer = http.get(path, params={"format": kind})
+            except httpx.RemoteProtocolError:
+                continue
+            assert answer.json()["error"]["type"] == "RESULT_DAMAGED"
+    client = StatementClient(world.serve.address, world.tokens["ann"], patience=3)
+    with pytest.raises(CacheManagerError, match=r"RESULT_DAMAGED|SERVICE_UNREACHABLE"):
+        list(client.batches(found["id"]))
+    out = tmp_path / "out.parquet"
+    assert world.query("--statement", found["id"], "-o", str(out))[0] == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", ["grant", "token", "result"])
+def test_who_has_no_right_any_more_reads_no_further(world: World, taken: str) -> None:
+    with open_metastore(world.lab.url) as store:
+        token, bearer = store.tokens.create("ann", Role.VIEWER)
+        place = f"file:{world.folder}/tables/big"
+        found = world.run("SELECT repeat(s, 300) AS t FROM big WHERE id < 60000")
+        http = httpx.Client(
+            base_url=f"{world.serve.address}/api/v1",
+            headers={"Authorization": f"Bearer {bearer}"},
+            timeout=60,
+        )
+        with http, http.stream("GET", f"/statements/{found['id']}/result") as answer:
+            pieces = answer.iter_raw(1 << 16)
+            got = len(next(pieces))
+            if taken == "grant":
+                assert store.select_grants.remove(place, "ann")
+            elif taken == "token":
+                store.tokens.revoke(token.id)
+            else:
+                store.statements.discard(found["id"])
+            time.sleep(1.5)
+            with pytest.raises(httpx.RemoteProtocolError):
+                got += sum(map(len, pieces))
+        assert got < 300 * 6 * 60_000
+        world.grant("big")
+
+
+def test_wide_values_cost_the_service_no_memory(world: World) -> None:
+    found = world.run("SELECT repeat('x', 20000) AS t FROM big WHERE id < 30000")
+    before = world.serve.rss_mb()
+    with world.client() as client:
+        assert sum(len(b) for b in client.batches(found["id"])) == 30_000
+    with world.http() as http:
+        page = http.get(f"/statements/{found['id']}/rows", params={"pageSize": 1})
+        assert len(page.content) < 100_000
+    assert world.serve.rss_mb() - before < 200
+
+
+def test_the_user_is_who_asks(world: World) -> None:
+    assert world.rows("SELECT current_user() AS u, session_user() AS s") == [("ann", "ann")]
+
+
+def test_no_values_of_rows_are_told_to_others(world: World) -> None:
+    failed = world.run("SELECT CAST(s AS INT) AS n FROM big")
+    assert "n1" in failed["error"]["message"] or "'n" in failed["error"]["message"]
+    with world.http("olga") as olga:
+        told = olga.get(f"/statements/{failed['id']}").json()
+    assert told["error"] == {"type": failed["error"]["type"], "message": None}
+    assert "The value 'n" not in world.worker.started.text()
+
+
+def test_a_statement_that_spark_plans_for_ever_is_given_up(world: World) -> None:
+    endless = (
+        "SELECT aggregate(sequence(1, 3000), 0L, (a, x) -> a + aggregate(sequence(1, 30000), 0L, "
+        "(b, y) -> b + y)) AS n"
+    )
+    found = world.run(endless, timeoutSeconds=1.5)
+    assert (found["state"], found["error"]["type"]) == ("FAILED", "STATEMENT_TIMED_OUT")
+    assert world.rows("SELECT 7 AS n") == [(7,)]
 
 
 def test_a_query_by_the_command_line(world: World, tmp_path: Path) -> None:

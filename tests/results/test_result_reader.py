@@ -95,7 +95,7 @@ def test_what_is_not_as_it_was_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x.parquet", ".hidden", "a/b"])
 def test_a_manifest_names_files_of_its_folder_alone(name: str) -> None:
-    made = Manifest((), (ResultFile(name, 1, (1,)),))
+    made = Manifest((ResultColumn("a", "long"),), (ResultFile(name, 1, (1,)),))
     with pytest.raises(CacheManagerError, match="none of a result's"):
         Manifest.from_json(made.to_json())
 
@@ -124,6 +124,8 @@ def test_a_token_is_good_for_one_principal_and_statement() -> None:
         ("interval", "CAST(`a``b` AS STRING)"),
         ("interval year to month", "CAST(`a``b` AS STRING)"),
         ("variant", "to_json(`a``b`)"),
+        ("time(6)", "CAST(`a``b` AS STRING)"),
+        ({"type": "struct", "fields": []}, "STRUCT without fields"),
         ("geometry(4326)", "ST_AsBinary(`a``b`)"),
         ({"type": "udt", "class": "x"}, "user-defined type"),
         (
@@ -159,6 +161,11 @@ def test_types_that_no_result_holds_are_refused_by_name(kind: object, said: str)
 )
 def test_types_that_a_result_holds(kind: str) -> None:
     refuse_types([ResultColumn("a", kind)])
+
+
+def test_a_query_without_columns_is_refused() -> None:
+    with pytest.raises(CacheManagerError, match="no columns"):
+        refuse_types([])
 
 
 def test_folders_of_statements(tmp_path: Path) -> None:

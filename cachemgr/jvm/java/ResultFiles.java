@@ -59,6 +59,8 @@ public final class ResultFiles {
             }
             Configuration hadoop = spark.sessionState().newHadoopConf();
             hadoop.setLong("parquet.block.size", groupBytes);
+            // a reader is to know from the size of a row group what its rows take in memory
+            hadoop.setBoolean("parquet.enable.dictionary", false);
             DelayedCommitProtocol committer =
                 new DelayedCommitProtocol("statement", folder, Scala.none(), Scala.none());
             scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();

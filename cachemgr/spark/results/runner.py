@@ -18,13 +18,14 @@ from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.statement_records import StatementRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.results.folders import Results
+from cachemgr.results.folders import Folder, Results
 from cachemgr.results.manifest import Manifest
 from cachemgr.spark import api
 from cachemgr.spark.host import SparkHost
 from cachemgr.spark.results.rights import allowed_query
 from cachemgr.spark.results.writer import WRITING, ResultWriter
 from cachemgr.spark.spark_errors import code_and_line, innermost_code_and_line
+from cachemgr.telemetry import logger
 from cachemgr.worker.statements import Finished, Noted
 
 _POOL: Final = "spark.scheduler.pool"
@@ -47,7 +48,8 @@ class StatementRunner:
 
     def prepare(self) -> None:
         """Start Spark if it does not run yet."""
-        self._host.spark()
+        # what it logs of a task that fails quotes values of rows
+        self._host.spark().sparkContext.setLogLevel("OFF")
 
     def is_lost(self) -> bool:
         """Whether the JVM has ended by itself."""
@@ -85,7 +87,7 @@ class StatementRunner:
 
     def _run(self, session: SparkSession, statement: StatementRecord, noted: Noted) -> Finished:
         context = session.sparkContext
-        # Each statement gets its share of the processors, however many tasks another has. Spark
+        # Statements take turns at the processors, a task at a time, however many another has. Spark
         # forgets no pool: there is one for each thread that runs statements.
         context.setLocalProperty(_POOL, threading.current_thread().name)
         context.setJobGroup(statement.id, f"statement {statement.id}", interruptOnCancel=True)
@@ -94,7 +96,7 @@ class StatementRunner:
             allowed = allowed_query(session, statement.asked.text, places, statement.principal)
             noted.analysed(reads_only=True)
             run = statement.fencing_token
-            folder = self._results.make(statement.id, run)
+            folder = self._made(statement.id, run)
             manifest = ResultWriter(session).write(
                 allowed.rows,
                 folder,
@@ -105,6 +107,17 @@ class StatementRunner:
         finally:
             for key in (_POOL, _GROUP):
                 context.setLocalProperty(key, None)  # type: ignore[arg-type]
+
+    def _made(self, statement_id: str, run: int) -> Folder:
+        try:
+            return self._results.make(statement_id, run)
+        except OSError as error:  # where that is, is for whoever runs the service
+            logger.error("no result can be kept at %s: %s", self._results.location, error)
+            raise CacheManagerError(
+                ErrorCode.STORAGE_UNAVAILABLE,
+                "no result can be kept at this moment: tell who runs the service, whose log says "
+                "why",
+            ) from None
 
     @contextmanager
     def _session(self, statement: StatementRecord) -> Iterator[SparkSession]:
@@ -126,8 +139,8 @@ class StatementRunner:
             acting.end(session_of(session))
             raise DefinitionError(
                 ErrorCode.SCHEMA_NOT_FOUND,
-                f"this service's Spark has no schema {asked.catalog}.{asked.schema_name} to look "
-                "names up in: create it there, or correct the statement's catalog and schema",
+                f"this service's Spark has no schema {_shown(asked.catalog, asked.schema_name)} to "
+                "look names up in: correct the statement's catalog and schema",
             ) from error
         try:
             api.enable(session)
@@ -156,6 +169,10 @@ def _hits(session: SparkSession, rows: DataFrame) -> tuple[str, ...]:
     if not api.counters(session)["hits"]:
         return ()
     return tuple(api.explain(session, rows).caches)
+
+
+def _shown(catalog: str | None, schema: str | None) -> str:
+    return ".".join(filter(None, (catalog, schema)))
 
 
 def _first_line(error: Exception) -> str:

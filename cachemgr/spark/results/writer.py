@@ -41,6 +41,12 @@ _MANY_FILES: Final = 200
 _SMALL_BYTES: Final = 1 << 20
 _MERGED_BYTES: Final = 64 << 20
 _FOOTERS_AT_ONCE: Final = 8
+# With Arrow's own schema a reader would make other types of it than of Spark's files.
+_AS_SPARK_WRITES: Final = {
+    "store_schema": False,
+    "use_dictionary": False,
+    "write_page_checksum": True,
+}
 _KEEPING_ORDER: Final = frozenset(
     {"Project", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset"}
 )
@@ -142,8 +148,7 @@ def _write(
 ) -> ResultFile:
     with (
         folder.create(name) as file,
-        # with Arrow's own schema a reader would make other types of it than of Spark's files
-        pq.ParquetWriter(file, schema, store_schema=False) as writer,
+        pq.ParquetWriter(file, schema, **_AS_SPARK_WRITES) as writer,
     ):
         for batch in batches:
             writer.write_batch(batch)
