@@ -1,145 +1,22 @@
-"""Statements by REST: a service and a process that runs them, over the lab's tables and caches."""
+"""Statements by REST: rows, rights, bounds."""
 
 from __future__ import annotations
 
 import io
-import json
-import os
-import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cachemgr import statements
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import open_metastore
 from cachemgr.results.client import StatementClient
 from cachemgr.roles import Role
-from tests.processes import CACHEMGR, ROOT, Replica, replica_settings, replicas, until
-from tests.worlds.lab_star import make_lab
-
-BIG = 200_000
-BY_REGION = "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
-# minutes of it, whatever the machine
-ENDLESS = "SELECT SUM(hash(a.id, b.id)) AS s FROM big a CROSS JOIN big b"
-
-
-@dataclass
-class World:
-    """A service, the process of its statements, and who asks."""
-
-    lab: Any
-    serve: Replica
-    worker: Replica
-    tokens: dict[str, str]
-    folder: Path
-
-    def http(self, who: str = "ann") -> httpx.Client:
-        token = {"Authorization": f"Bearer {self.tokens[who]}"}
-        return httpx.Client(base_url=f"{self.serve.address}/api/v1", headers=token, timeout=120)
-
-    def client(self, who: str = "ann") -> StatementClient:
-        return StatementClient(self.serve.address, self.tokens[who])
-
-    def run(self, sql: str, who: str = "ann", **asked: Any) -> dict[str, Any]:
-        """A statement once it is over."""
-        with self.client(who) as client:
-            found = client.submit(sql, **asked)
-            while found["state"] in ("PENDING", "RUNNING"):
-                found = client.get(found["id"], wait_seconds=30)
-            return dict(found)
-
-    def refused(self, sql: str, who: str = "ann") -> str:
-        found = self.run(sql, who)
-        assert found["state"] == "FAILED", found
-        return str(found["error"]["type"])
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        found = self.run(sql)
-        assert found["state"] == "FINISHED", found
-        with self.client() as client:
-            return [tuple(r.values()) for b in client.batches(found["id"]) for r in b.to_pylist()]
-
-    def submitted(self, sql: str, who: str = "ann", state: str = "RUNNING") -> str:
-        """The id of a statement that has come so far."""
-        with self.client(who) as client:
-            found = client.submit(sql, wait_seconds=0)
-            until(lambda: client.get(found["id"])["state"] == state, 60, f"it is {state}")
-            return str(found["id"])
-
-    def grant(self, table: str, who: str = "ann") -> None:
-        with open_metastore(self.lab.url) as store:
-            store.select_grants.add(f"file:{self.folder}/tables/{table}", who, table)
-
-    def cli(self, *arguments: str, who: str = "ann") -> subprocess.Popen[bytes]:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "CACHEMGR_SERVER": self.serve.address,
-            "CACHEMGR_TOKEN": self.tokens[who],
-        }
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [*CACHEMGR, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=pipe,
-            stderr=pipe,
-        )  # fmt: skip
-
-    def query(self, *arguments: str, who: str = "ann") -> tuple[int, bytes, str]:
-        process = self.cli("query", *arguments, who=who)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err.decode()
-
-
-@pytest.fixture(scope="module")
-def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("statements")
-    url = f"sqlite:///{folder / 'metastore.db'}"
-    for lab in make_lab(spark, folder, url):
-        lab.plain.sql(
-            f"CREATE TABLE big USING delta AS SELECT id, id % 7 AS k, CONCAT('n', id) AS s "
-            f"FROM range({BIG})"
-        )
-        lab.cache(f"by_region AS {BY_REGION}")
-        yield from _served(lab, folder, url)
-
-
-def _served(lab: Any, folder: Path, url: str) -> Iterator[World]:
-    with open_metastore(url) as store:
-        roles = {"ann": Role.VIEWER, "bob": Role.VIEWER, "olga": Role.OPERATOR}
-        tokens = {name: store.tokens.create(name, role)[1] for name, role in roles.items()}
-    init = [
-        f"CREATE TABLE {t} USING delta LOCATION '{folder}/tables/{t}'"
-        for t in ("sales", "cust", "big")
-    ]
-    given = replica_settings(
-        url,
-        folder,
-        init,
-        results_location=str(folder / "results"),
-        lease_seconds="3",
-        stop_grace_seconds="0",
-        statements_at_once="2",
-        statements_waiting_each="3",
-        requests_a_second="0",
-    )
-    serve = Replica("serve", folder, given, "", ("serve", "--no-scheduler"))
-    worker = Replica("worker", folder, given, "", ("worker", "--statements"))
-    with replicas(serve, worker):
-        until(serve.ready, 120, "the service is ready")
-        made = World(lab, serve, worker, tokens, folder)
-        for table in ("sales", "big"):
-            made.grant(table)
-        yield made
+from tests.worlds.statement_world import BIG, BY_REGION, ENDLESS, World
 
 
 def test_rows_and_the_cache_that_they_came_from(world: World) -> None:
@@ -413,109 +290,3 @@ def test_a_statement_that_spark_plans_for_ever_is_given_up(world: World) -> None
     found = world.run(endless, timeoutSeconds=1.5)
     assert (found["state"], found["error"]["type"]) == ("FAILED", "STATEMENT_TIMED_OUT")
     assert world.rows("SELECT 7 AS n") == [(7,)]
-
-
-def test_a_query_by_the_command_line(world: World, tmp_path: Path) -> None:
-    out = tmp_path / "out.parquet"
-    assert world.query("SELECT * FROM big", "-o", str(out))[0] == 0
-    assert pq.read_table(out).num_rows == BIG and list(tmp_path.iterdir()) == [out]
-    code, _, told = world.query("SELECT 1", "-o", str(out))
-    assert code == 1 and "FILE_EXISTS" in told and pq.read_table(out).num_rows == BIG
-    code, _, told = world.query(f"{BY_REGION}", "-o", str(out), "--force")
-    assert code == 0 and pq.read_table(out).num_rows == 4 and ".by_region" in told
-    code, piped, told = world.query("SELECT id FROM big", "-o", "-", "--max-rows", "7")
-    assert code == 3 and pa.ipc.open_stream(piped).read_all().num_rows == 7
-    code, shown, told = world.query("SELECT 'a\\u001b[31m' AS `x`, NULL AS y")
-    assert code == 0 and b"\x1b" not in shown and b"NULL" in shown
-    code, _, told = world.query("SELECT * FROM cust", who="bob")
-    assert code == 1 and "SELECT_NOT_GRANTED" in told and "Traceback" not in told
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_cancels_the_query_at_the_service(
-    world: World, tmp_path: Path, number: signal.Signals
-) -> None:
-    out = tmp_path / "out.parquet"
-    process = world.cli("query", ENDLESS, "-o", str(out))
-    with world.http() as http:
-
-        def running() -> list[Any]:
-            listed = http.get("/statements", params={"state": "RUNNING"}).json()
-            return list(listed["statements"])
-
-        until(running, 60, "it runs")
-        (one,) = running()
-        process.send_signal(number)
-        assert process.wait(60) == 130
-        seen = http.get(f"/statements/{one['id']}", params={"waitSeconds": 60}).json()
-        assert seen["state"] == "CANCELED" and not list(tmp_path.iterdir())
-
-
-def test_fetch_reads_on_after_the_service_was_killed(world: World) -> None:
-    query = "SELECT id, s FROM big ORDER BY id"
-    asked = {"server": world.serve.address, "token": world.tokens["ann"]}
-    found = []
-    for number, batch in enumerate(statements.fetch(query, **asked)):
-        found += batch.column("id").to_pylist()
-        if number == 0:
-            world.serve.started.kill()
-            world.serve.start()
-    assert found == list(range(BIG))
-    with pytest.raises(CacheManagerError, match="SELECT_NOT_GRANTED"):
-        next(statements.fetch("SELECT * FROM cust", **asked))
-
-
-def test_what_a_killed_process_ran_is_run_again(world: World) -> None:
-    few = "(SELECT id FROM big LIMIT 40) b"
-    sums = "SELECT SUM(hash(a.id, b.id)) AS s, 1 AS one FROM big a CROSS JOIN"
-    statement_id = world.submitted(f"{sums} {few}")
-    world.worker.started.kill()
-    world.worker.start()
-    with world.client() as client:
-        done = client.finished(client.get(statement_id))
-        (batch,) = client.batches(statement_id)
-    assert batch.num_rows == 1 and done["rows"] == 1
-    runs = {p.name for p in (world.folder / "results" / statement_id).iterdir()}
-    assert "2" in runs
-
-
-def test_what_a_stopped_process_ran_is_run_by_another(world: World) -> None:
-    statement_id = world.submitted(ENDLESS)
-    assert world.worker.started.stop() == 0
-    with world.http() as http:
-        assert http.get(f"/statements/{statement_id}").json()["state"] == "PENDING"
-        http.post(f"/statements/{statement_id}/cancel")
-    world.worker.start()
-    assert world.rows("SELECT 7 AS n") == [(7,)]
-
-
-def test_a_statement_that_takes_all_memory_costs_its_process_alone(world: World) -> None:
-    found = world.run(
-        "SELECT size(collect_list(concat(a.s, b.s))) AS n FROM big a CROSS JOIN big b"
-    )
-    assert found["state"] == "FAILED", found
-    assert found["error"]["type"] in ("SPARK_LOST", "OWNER_LOST"), found
-    with world.http() as http:
-        assert http.get("/statements").status_code == 200
-    until(lambda: not world.worker.started.alive, 60, "its process ends")
-    assert world.worker.started.process.returncode == 1
-    world.worker.start()
-    assert world.rows("SELECT 7 AS n") == [(7,)]
-
-
-def test_where_nothing_is_configured_nothing_is_run(world: World, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'm.db'}"
-    with open_metastore(url) as store:
-        token = store.tokens.create("ann", Role.VIEWER)[1]
-    given = replica_settings(url, tmp_path, [])
-    with replicas(Replica("bare", tmp_path, given, token, ("serve", "--no-scheduler"))) as (bare,):
-        until(bare.ready, 120, "it is ready")
-        told = bare.client.post("/api/v1/statements", json={"sql": "SELECT 1"})
-        assert (told.status_code, told.json()["error"]["type"]) == (404, "STATEMENTS_OFF")
-    environment = {**os.environ, **given, "PYTHONPATH": str(ROOT)}
-    refused = subprocess.run(
-        [*CACHEMGR, "worker", "--statements"], env=environment, capture_output=True, check=False
-    )
-    assert refused.returncode == 1 and b"results_location" in refused.stderr
-    shutil.rmtree(tmp_path, ignore_errors=True)
-    assert json.dumps(given)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -269,7 +270,7 @@ class Tried:
         """Counters and EXPLAIN REWRITE say what the executed plan reads."""
         explained = cachemgr.explain(self.hooked, query)
         frame = self.hooked.sql(query)
-        self.found = counted(self.hooked, frame.collect)
+        self.found = counted(self.hooked, partial(_collected, frame))
         again = cachemgr.explain(self.hooked, query)
         if (again.hit, again.caches) != (explained.hit, explained.caches):
             return f"asking changes what is told:\n{explained.text()}\n{again.text()}"
@@ -369,6 +370,11 @@ def other_constants(rng: Random, query: str) -> str:
 
     head, where, rest = query.partition(" WHERE ")
     return head + where + _LITERAL.sub(other, rest)
+
+
+def _collected(frame: Any) -> None:
+    with suppress(ValueError, OverflowError):  # of PySpark, of years that Python has not
+        frame.collect()
 
 
 def _statement(pair: Accepted) -> str:
