@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachemgr.cli.output import Format, say
 from cachemgr.cli.starting import STARTING, STARTING_THERE
-from cachemgr.config.service_address import checked_token, is_service_url
-from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode, MetastoreError
+from cachemgr.config.service_address import checked_service_url, checked_token
+from cachemgr.errors import CacheManagerError, ErrorCode, MetastoreError
 
 if TYPE_CHECKING:
     import httpx
@@ -40,11 +40,8 @@ class Client:
     output: Format = Format.TABLE
 
     def __post_init__(self) -> None:
-        if self.server is not None and not is_service_url(self.server):
-            raise ConfigurationError(
-                ErrorCode.BAD_SETTING,
-                f"{self.server!r} is not a service URL: expected e.g. http://host:8470",
-            )
+        if self.server is not None:
+            checked_service_url(self.server)
         checked_token(self.token or "", "--token or CACHEMGR_TOKEN")
 
     def call(self, method: str, path: str, **more: Any) -> Any:

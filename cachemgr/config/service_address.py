@@ -22,6 +22,23 @@ def is_service_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not more
 
 
+def checked_service_url(url: str) -> str:
+    """`url` if a service can be at it.
+
+    Args:
+        url: As somebody gave it.
+
+    Raises:
+        ConfigurationError: It is no such URL.
+    """
+    if not is_service_url(url):
+        raise ConfigurationError(
+            ErrorCode.BAD_SETTING,
+            f"{url!r} is not a service URL: expected e.g. http://host:8470",
+        )
+    return url
+
+
 def checked_token(text: str, where: str) -> str:
     """`text` if it can be sent in a header: visible ASCII characters, or none at all.
 

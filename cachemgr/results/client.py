@@ -14,8 +14,8 @@ from typing import Any, Final
 import httpx
 import pyarrow as pa
 
-from cachemgr.config.service_address import checked_token, is_service_url
-from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
+from cachemgr.config.service_address import checked_service_url, checked_token
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.results.formats import MARK
 
 _WAIT_SECONDS: Final = 30.0
@@ -50,11 +50,7 @@ class StatementClient:
     _http: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not is_service_url(self.server):
-            raise ConfigurationError(
-                ErrorCode.BAD_SETTING,
-                f"{self.server!r} is not a service URL: expected e.g. http://host:8470",
-            )
+        checked_service_url(self.server)
         checked_token(self.token or "", "the token")
         self._http = httpx.Client(
             base_url=f"{self.server}/api/v1",

@@ -13,8 +13,8 @@ from pyarrow import fs
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.results.manifest import MANIFEST, Manifest, ResultFile
 
-# Spark's name of a store's scheme, and pyarrow's
-_SCHEMES: Final = {"s3a": "s3", "abfs": "abfss", "gs": "gs", "file": "file", "hdfs": "hdfs"}
+# Spark's name of a store's scheme, where pyarrow has another
+_SCHEMES: Final = {"s3a": "s3", "abfs": "abfss"}
 
 
 @dataclass(frozen=True)

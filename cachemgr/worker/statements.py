@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -46,7 +46,6 @@ class Running:
 
     Args:
         statement: As it was taken.
-        future: Its run; None until it begins.
         stop: Why it is to end; None while it is to go on.
         stopped_at: Since when, in monotonic seconds.
         is_given_up: Its end is noted, though its thread has not come to it.
@@ -54,7 +53,6 @@ class Running:
     """
 
     statement: StatementRecord
-    future: Future[None] | None = None
     stop: Stop | None = None
     stopped_at: float = 0.0
     is_given_up: bool = False
@@ -183,7 +181,7 @@ class StatementWorker:
             running = Running(statement)
             with self._lock:
                 self._running[statement.id] = running
-                running.future = self._pool.submit(self._carry_out, running)
+                self._pool.submit(self._carry_out, running)
             taken += 1
         return taken
 
