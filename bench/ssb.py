@@ -20,7 +20,7 @@ from cachemgr.demo.ssb_queries import QUERIES, SsbQuery
 
 SCALE = 0.1
 SEED = 42
-# their sets have too many rows to be pinned
+# their sets have too many rows to be pinned without settings such as the demo's session has
 _TOO_LARGE = ("Q3.4", "Q4.3")
 
 
@@ -49,7 +49,7 @@ def ssb_session(scale: float, *, cube: bool, folder: Path | None = None) -> Iter
 
 
 def held_queries() -> list[SsbQuery]:
-    """Those that sets in memory answer."""
+    """Those that sets in memory answer whatever the settings."""
     return [query for query in QUERIES if query.name not in _TOO_LARGE]
 
 

@@ -7,13 +7,13 @@ process with as much. What a client takes in memory is measured in a process of 
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -49,23 +49,15 @@ def run(scale: float = 1.0) -> list[Figure]:
     """All figures of this module.
 
     Args:
-        scale: 20 is the hundred million rows of the large result; 1 is five million.
+        scale: 20 is the hundred million rows of the largest result; 1 is five million.
     """
     with tempfile.TemporaryDirectory() as name, _served(Path(name)) as (client, worker, spark):
-        rows = int(_ROWS * scale)
-        query = _SELECT.format(rows=rows)
-        large, read = _timed_parts(client, query)
-        jvm = _rss_of_jvm(worker)
-        grown = _client_growth(client, query)
-        iterated = _seconds(partial(_iterated, spark, query))
         return [
             *_few(client, spark),
             *_two_million(client, spark),
-            Figure(f"toLocalIterator over a statement, {rows:,} rows", iterated / large, "x"),
+            *_iterator(client, spark),
             *_ordered(client, spark),
-            Figure("of a statement's time: reading its rows back", read / large, "", _MOST_READ),
-            Figure(f"the JVM of a statement of {rows:,} rows", jvm, "MB", _MOST_JVM_MB),
-            Figure(f"its client above its start, {rows:,} rows", grown, "MB", _MOST_CLIENT_MB),
+            *_largest(client, worker, int(_ROWS * scale), Path(name)),
         ]
 
 
@@ -84,6 +76,26 @@ def _two_million(client: StatementClient, spark: SparkSession) -> Iterator[Figur
     query = _SELECT.format(rows=2 * _MILLION)
     ours, theirs = _by_turns(partial(_fetched, client, query), partial(_as_arrow, spark, query))
     yield Figure("a statement over toArrow, 2,000,000 rows", ours / theirs, "x", _MOST_OVER_ARROW)
+
+
+def _iterator(client: StatementClient, spark: SparkSession) -> Iterator[Figure]:
+    query = _SELECT.format(rows=_ROWS)
+    ours, theirs = _by_turns(
+        partial(_fetched, client, query), partial(_iterated, spark, query), rounds=1
+    )
+    yield Figure(f"toLocalIterator over a statement, {_ROWS:,} rows", theirs / ours, "x")
+
+
+def _largest(client: StatementClient, worker: Replica, rows: int, folder: Path) -> Iterator[Figure]:
+    query, of = _SELECT.format(rows=rows), f"{rows:,} rows"
+    large, read = _timed_parts(client, query)
+    yield Figure(f"a statement of {of}", large, "s")
+    yield Figure("of its time: reading its rows back", read / large, "", _MOST_READ)
+    yield Figure(f"the JVM of a statement of {of}", _rss_of_jvm(worker), "MB", _MOST_JVM_MB)
+    python = _client_growth(client, query)
+    yield Figure(f"fetch above its start, {of}", python, "MB", _MOST_CLIENT_MB)
+    command = _peak_of_query(client, query, folder) - _peak_of_query(client, "SELECT 1", folder)
+    yield Figure(f"cachemgr query above its start, {of}", command, "MB", _MOST_CLIENT_MB)
 
 
 def _ordered(client: StatementClient, spark: SparkSession) -> Iterator[Figure]:
@@ -141,8 +153,7 @@ def _rss_of_jvm(worker: Replica) -> float:
     """The most that the JVM of a process has held, in MB."""
     process = psutil.Process(worker.started.process.pid)
     jvm = next(p for p in process.children(recursive=True) if "java" in p.name())
-    status = Path(f"/proc/{jvm.pid}/status").read_text()
-    return float(status.split("VmHWM:")[1].split()[0]) / 1024
+    return _peak(jvm.pid)
 
 
 def _client_growth(client: StatementClient, query: str) -> float:
@@ -154,6 +165,33 @@ def _client_growth(client: StatementClient, query: str) -> float:
         text=True,
     )
     return float(told.stdout)
+
+
+def _peak_of_query(client: StatementClient, query: str, folder: Path) -> float:
+    """The most that `cachemgr query` holds, in MB."""
+    program = Path(sys.executable).with_name("cachemgr")
+    environment = {**os.environ, "CACHEMGR_SERVER": client.server}
+    environment["CACHEMGR_TOKEN"] = client.token or ""
+    process = subprocess.Popen(
+        [program, "query", query, "--force", "-o", str(folder / "out.parquet")],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    most = 0.0
+    while process.poll() is None:
+        with suppress(IndexError):  # it has just ended
+            most = max(most, _peak(process.pid))
+        time.sleep(0.05)
+    if process.returncode != 0:
+        raise ChildProcessError(f"cachemgr query ended with {process.returncode}")
+    return most
+
+
+def _peak(pid: int | str) -> float:
+    """The most that a process has held since it began its program, in MB; `getrusage` would count
+    what its parent held when it was forked."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return float(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 @contextmanager
@@ -181,10 +219,10 @@ def _served(folder: Path) -> Iterator[tuple[StatementClient, Replica, SparkSessi
 
 
 def _measure(server: str, token: str, query: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak("self")
     with StatementClient(server, token) as client:
         _fetched(client, query)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return _peak("self") - before
 
 
 if __name__ == "__main__":
