@@ -193,7 +193,7 @@ class StatementClient:
                 if not answer.is_success:
                     answer.read()
                     raise _error(answer, self.server)
-                file = pa.PythonFile(_Body(answer.iter_raw(1 << 16)), mode="r")
+                file = pa.PythonFile(_Body(answer.iter_raw()), mode="r")
                 reader = pa.ipc.open_stream(file)
                 while True:
                     try:

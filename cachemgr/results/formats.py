@@ -13,7 +13,8 @@ from cachemgr.results.kinds import ResultFormat
 # Rows, and from where the next ones are read; empty at the end.
 Marked = tuple[pa.RecordBatch, str]
 MARK: Final = "next"
-_GROUP_BYTES: Final = 8 << 20
+# twice as much would take twice the memory while it is written, most of it for dictionaries
+_GROUP_BYTES: Final = 4 << 20
 
 
 class _Taken:
