@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import subprocess
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow.parquet as pq
 import pyspark.sql.functions
 import pytest
 from pyspark.sql import SparkSession
@@ -20,8 +23,11 @@ from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare, table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
+from cachemgr.metastore import open_metastore
+from cachemgr.roles import Role
 from tests.doors.spark_server import Server, reads_cache, server, server_conf, spark_sql
 from tests.doors.ssb_frames import ssb_frame
+from tests.processes import CACHEMGR, ROOT, Replica, replica_settings, replicas, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -53,6 +59,7 @@ def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) 
         _by_beeline(made, expected)
     _in_process(spark, tables, conf, expected)
     _by_spark_sql(tmp_path, conf, tables, expected)
+    _by_service(tmp_path, conf, tables, expected)
 
 
 def _by_connect(made: Server, expected: list[list[str]]) -> None:
@@ -118,6 +125,36 @@ def _by_spark_sql(
     rows = [[line.split("\t") for line in part[0].splitlines()] for part in parts]
     assert [_rows(found) for found in rows] == expected
     assert [_reads_cube(part[1]) for part in parts] == [True] * len(_TEXTS)
+
+
+def _by_service(
+    folder: Path, conf: dict[str, str], tables: list[str], expected: list[list[str]]
+) -> None:
+    url = conf["spark.cachemgr.metastore.url"]
+    with open_metastore(url) as store:
+        token = store.tokens.create("ann", Role.VIEWER)[1]
+        for name in TABLES:
+            store.select_grants.add(f"file:{table_path(folder / 'ssb', name)}", "ann", name)
+    given = replica_settings(
+        url, folder, tables, conf=_COMPILED, results_location=str(folder / "results")
+    )
+    given["CACHEMGR_LOCATION"] = conf["spark.cachemgr.location"]
+    serve = Replica("serve", folder, given, token, ("serve", "--no-scheduler"))
+    worker = Replica("worker", folder, given, "", ("worker", "--statements"))
+    with replicas(serve, worker):
+        until(serve.ready, 120, "the service is ready")
+        asked = {"CACHEMGR_SERVER": serve.address, "CACHEMGR_TOKEN": token}
+        for query, text, rows in zip(QUERIES, _TEXTS, expected, strict=True):
+            out = folder / f"{query.name}.parquet"
+            done = subprocess.run(
+                [*CACHEMGR, "query", text, "-o", str(out)],
+                env={**os.environ, "PYTHONPATH": str(ROOT), **asked},
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stderr
+            assert _rows(row.values() for row in pq.read_table(out).to_pylist()) == rows, query.name
+            assert f"{CUBE_NAME}\n" in done.stderr and ", hit " in done.stderr, done.stderr
 
 
 def _rows(found: Iterable[Iterable[object]]) -> list[str]:

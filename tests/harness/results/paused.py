@@ -1,10 +1,10 @@
-"""`cachemgr` whose statements wait at a step, for somebody who kills the process there: the step is
-STATEMENT_STEP, and the file STATEMENT_MARK says that it is reached."""
+"""`cachemgr` whose statements wait at a step, for somebody who kills a process there: the step is
+STATEMENT_STEP, the file STATEMENT_MARK says that it is reached, STATEMENT_MARK.go lets it go on.
+Housekeeping is done each second."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from cachemgr.cli import main
 from cachemgr.metastore.statements import Statements
-from cachemgr.results.folders import Folder
+from cachemgr.results.folders import Folder, Results
 from cachemgr.spark.results import writer
 from cachemgr.spark.results.runner import StatementRunner
+from cachemgr.worker import statement_process
+from tests.processes import until
 
 # The class, its method, and whether it waits before that or after it.
 PAUSED: Final[dict[str, tuple[Any, str, bool]]] = {
@@ -24,12 +26,14 @@ PAUSED: Final[dict[str, tuple[Any, str, bool]]] = {
     "written": (Folder, "write_manifest", True),
     "named": (Folder, "write_manifest", False),
     "finished": (Statements, "finish", False),
+    "expiring": (Results, "delete", True),
 }
 
 
 def _wait() -> None:
-    Path(os.environ["STATEMENT_MARK"]).touch()
-    time.sleep(600)
+    mark = Path(os.environ["STATEMENT_MARK"])
+    mark.touch()
+    until(mark.with_name(f"{mark.name}.go").exists, 600, "it may go on")
 
 
 def _paused(work: Callable[..., Any], before: bool) -> Callable[..., Any]:
@@ -48,4 +52,5 @@ def _paused(work: Callable[..., Any], before: bool) -> Callable[..., Any]:
 if __name__ == "__main__":
     of, name, before = PAUSED[os.environ["STATEMENT_STEP"]]
     setattr(of, name, _paused(getattr(of, name), before))
+    statement_process.HOUSEKEEPING_SECONDS = 1
     main()

@@ -107,7 +107,12 @@ def test_decisions_wait_for_a_service_that_is_down_up_to_a_bound(feed, server, s
 def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkeypatch):
     monkeypatch.setattr(service_source, "encode_decision", lambda d: {"nonsense": d.query_hash})
     feed.log(lambda: decision(1))
-    feed.flush_log()
+
+    def is_refused() -> bool:  # a busy service may not even have looked at it
+        feed.flush_log()
+        return feed.telemetry.counters().get("decisions_not_logged", 0) == 1
+
+    until(is_refused, "it is refused", 60)
     monkeypatch.undo()
     feed.log(lambda: decision(2))
     flushed(feed, store, 1)
