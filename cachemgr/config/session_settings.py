@@ -238,6 +238,14 @@ SETTINGS: tuple[Setting, ...] = (
         "same versions of its tables, without asking Python again.",
     ),
     _setting(
+        "pruning.impliedRanges",
+        "implied_ranges",
+        "boolean",
+        "true",
+        "runtime",
+        "Read fewer files where a filter bounds a column by a function of it, as year(day) = 2024.",
+    ),
+    _setting(
         "freshHits",
         "fresh_hits",
         "boolean",
@@ -394,6 +402,7 @@ class Settings:
     local_max_groups: int = 10_000
     local_max_result_bytes: int = 8 * 1024 * 1024
     local_max_concurrent: int = 0
+    implied_ranges: bool = True
     fresh_hits: bool = True
     fresh_max_files: int = 1_000
     fresh_max_rows: int = 50_000_000

@@ -30,6 +30,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
 import relationalcache.local.LocalAnswer;
+import relationalcache.pruning.ImpliedRanges;
 
 /** What the rule of all sessions shares: who takes part, and which places are known. */
 public final class Hook {
@@ -54,6 +55,7 @@ public final class Hook {
         synchronized (INJECTED) {
             if (INJECTED.add(extensions)) {
                 extensions.injectOptimizerRule(new Builder());
+                extensions.injectOptimizerRule(new ImpliedRanges.Builder());
                 extensions.injectPreCBORule(new Planned.RuleBuilder());
                 extensions.injectPlannerStrategy(new Planned.StrategyBuilder());
             }
@@ -124,6 +126,18 @@ public final class Hook {
     /** Whether Python in this very driver decides for some session. */
     public static boolean isTaken() {
         return !DECIDERS.isEmpty() || shared != null;
+    }
+
+    /** Whether somebody decides for a session, which has not said that it wants nothing of us. */
+    public static boolean takesPart(SparkSession spark) {
+        BiFunction own = (BiFunction) DECIDERS.get(spark.sessionUUID());
+        if (own == null && served == null && shared == null) {
+            return false;
+        }
+        SQLConf conf = spark.sessionState().conf();
+        String enabled = conf.getConfString("spark.cachemgr.enabled", own == null && served == null ? "false" : "true");
+        return !"false".equalsIgnoreCase(enabled.trim())
+            && !"off".equals(Chosen.modeOf(conf.getConfString(MODE, "rewrite")));
     }
 
     public static void setKnown(List locations) {
