@@ -4,13 +4,13 @@ metastore. So there is one meaning of each command, wherever it runs."""
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cachemgr.cli.output import Format, say
 from cachemgr.cli.starting import STARTING, STARTING_THERE
-from cachemgr.config.service_address import checked_service_url, checked_token
+from cachemgr.config.service_address import checked_service_url, checked_token, error_told
 from cachemgr.errors import CacheManagerError, ErrorCode, MetastoreError
 
 if TYPE_CHECKING:
@@ -154,16 +154,11 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
 
 
 def _read(answer: httpx.Response, server: str | None) -> Any:
-    try:
-        if answer.is_success:
+    if answer.is_success:
+        with suppress(ValueError):
             return answer.json() if answer.content else None
-        error = answer.json()["error"]
-        kind, message = str(error["type"]), str(error["message"])
-        if kind == ErrorCode.NOT_FOUND:  # there is a cachemgr, and our paths begin elsewhere
-            message = f"{answer.request.url} was asked, and {message}; check --server"
-        raise CacheManagerError(kind, message)
-    except (ValueError, KeyError, TypeError):
-        raise CacheManagerError(
-            ErrorCode.NOT_THE_SERVICE,
-            f"{server} answered {answer.status_code}, and not as cachemgr does: check --server",
-        ) from None
+    error = error_told(answer.content, answer.status_code, server, check="--server")
+    if error.code == ErrorCode.NOT_FOUND:  # there is a cachemgr, and our paths begin elsewhere
+        message = f"{answer.request.url} was asked, and {error.message}; check --server"
+        error = CacheManagerError(error.code, message)
+    raise error

@@ -1,10 +1,12 @@
-"""What may stand for the URL of a service, and for a token of it: asked before the network is."""
+"""What may stand for the URL of a service, and for a token of it: asked before the network is. And
+what an answer that is no success says."""
 
 from __future__ import annotations
 
+import json
 from urllib.parse import urlsplit
 
-from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 
 
 def is_service_url(url: str) -> bool:
@@ -54,3 +56,29 @@ def checked_token(text: str, where: str) -> str:
             ErrorCode.BAD_SETTING, f"{where} holds no token: copy it once more"
         )
     return text
+
+
+def error_told(
+    content: bytes, status: int, server: str | None, *, check: str = "the URL"
+) -> CacheManagerError:
+    """The error that a service tells in the body of an answer.
+
+    Args:
+        content: The body.
+        status: The answer's status.
+        server: Who answered.
+        check: What to check where nobody of ours did.
+
+    >>> error_told(b'{"error": {"type": "A", "message": "b"}}', 404, "http://host").code
+    'A'
+    >>> error_told(b"<html>", 404, "http://host").code
+    'NOT_THE_SERVICE'
+    """
+    try:
+        error = json.loads(content)["error"]
+        return CacheManagerError(str(error["type"]), str(error["message"]))
+    except (ValueError, KeyError, TypeError):
+        return CacheManagerError(
+            ErrorCode.NOT_THE_SERVICE,
+            f"{server} answered {status}, and not as cachemgr does: check {check}",
+        )

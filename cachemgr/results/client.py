@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 import pyarrow as pa
 
-from cachemgr.config.service_address import checked_service_url, checked_token
+from cachemgr.config.service_address import checked_service_url, checked_token, error_told
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.results.formats import MARK
 
@@ -264,14 +264,7 @@ class _Body:
 
 
 def _error(answer: httpx.Response, server: str) -> CacheManagerError:
-    try:
-        error = answer.json()["error"]
-        return CacheManagerError(str(error["type"]), str(error["message"]))
-    except (ValueError, KeyError, TypeError):
-        return CacheManagerError(
-            ErrorCode.NOT_THE_SERVICE,
-            f"{server} answered {answer.status_code}, and not as cachemgr does: check the URL",
-        )
+    return error_told(answer.content, answer.status_code, server)
 
 
 def fetch(
