@@ -19,7 +19,7 @@ from cachemgr.api.catalog_pages import Begin, Pages, list_name
 from cachemgr.api.dependencies import Credentials, State, Viewer, digest_of, identify
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
-from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
+from cachemgr.api.paging import MAX_PAGE, PageToken, foreign_token, read_token
 from cachemgr.errors import ErrorCode
 from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION
@@ -85,7 +85,7 @@ async def get_catalog(
 def _begin(token: str, name: str) -> Begin:
     parts = read_token(token, name)
     if len(parts) != 2 or not parts[0].isdecimal() or len(parts[0]) > 19:
-        raise ApiError(400, ErrorCode.PAGE_TOKEN, "pageToken is not one that this list gave out")
+        raise foreign_token()
     return int(parts[0]), parts[1]
 
 

@@ -83,9 +83,14 @@ def read_token(token: str, of: str) -> list[str]:
         or data[0] != of
         or not all(isinstance(part, str) for part in data)
     ):
-        raise ApiError(
-            400,
-            ErrorCode.PAGE_TOKEN,
-            "pageToken is not one that this list gave out: leave it out for the first page",
-        )
+        raise foreign_token()
     return [str(part) for part in data[1:]]
+
+
+def foreign_token() -> ApiError:
+    """The error of a token that is none of a list's."""
+    return ApiError(
+        400,
+        ErrorCode.PAGE_TOKEN,
+        "pageToken is not one that this list gave out: leave it out for the first page",
+    )

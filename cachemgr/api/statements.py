@@ -30,7 +30,7 @@ from cachemgr.api.dependencies import (
 )
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
-from cachemgr.api.paging import PageSize, PageToken, read_token, write_token
+from cachemgr.api.paging import PageSize, PageToken, foreign_token, read_token, write_token
 from cachemgr.config.result_settings import result_settings
 from cachemgr.errors import CacheManagerError, ErrorCode, NotFoundError
 from cachemgr.metastore.statement_records import StatementRecord, StatementRequest
@@ -280,9 +280,7 @@ def _before(place: list[str]) -> tuple[datetime, str]:
         at, last = place
         return datetime.fromisoformat(at), last
     except ValueError:
-        raise ApiError(
-            400, ErrorCode.PAGE_TOKEN, "pageToken is not one that this list gave out"
-        ) from None
+        raise foreign_token() from None
 
 
 def _shown_to(state: ApiState, viewer: Principal, statement_id: str) -> StatementRecord:
