@@ -65,7 +65,8 @@ class StatementRecord:
         read_until: Until when somebody reads its result.
         error_code: Why it failed or was cancelled: the code.
         error: The same in words.
-        result: What its process said of the result; its `bytes` count for the quota.
+        result: What its process said of the result; its `bytes` count for the quota. Of one that
+            writes, as long as there is none, what it writes to.
         hits: The caches that answered it.
     """
 
@@ -102,6 +103,15 @@ class StatementRecord:
         if self.started_at is None or self.state is not StatementState.RUNNING:
             return None
         return self.started_at + timedelta(seconds=self.asked.timeout_seconds)
+
+
+def commit_mark(statement_id: str) -> str:
+    """What the commit of a statement that writes says as its userMetadata.
+
+    Args:
+        statement_id: The statement's id.
+    """
+    return f"cachemgr statement {statement_id}"
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@ that are forgotten later."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import delete, func, or_, select
 
@@ -68,6 +68,54 @@ class StatementResults(Part):
             _check_readable(row, self._moment(session, None))
             row.state = StatementState.EXPIRED.value
             session.flush()
+            return statement_record(row)
+
+    def unsettled(
+        self, since: datetime | int, *, most: int = _PORTION
+    ) -> tuple[StatementRecord, ...]:
+        """Statements of which nobody could tell whether they have written, and whose table is
+        known, newest first.
+
+        Args:
+            since: Only those that ended after this moment.
+            most: At most so many.
+        """
+        row = StatementRow
+        query = (
+            select(row)
+            .where(row.state == StatementState.UNKNOWN.value, row.finished_at > as_utc(since))
+            .order_by(row.finished_at.desc(), row.id)
+            .limit(most)
+        )
+        with self._session() as session:
+            found = [statement_record(each) for each in session.scalars(query)]
+        return tuple(each for each in found if each.result is not None)
+
+    def settle(
+        self, statement_id: str, *, result: Mapping[str, Any], now: datetime | int | None = None
+    ) -> StatementRecord:
+        """Note that a statement has written after all, of which nobody could tell.
+
+        Args:
+            statement_id: The statement's id.
+            result: As `Statements.finish` takes it.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            The statement: FINISHED; as it was, if it is not UNKNOWN any more.
+
+        Raises:
+            NotFoundError: There is no such statement.
+        """
+        with self._transaction() as session:
+            row = locked(session, statement_id)
+            if row.state == StatementState.UNKNOWN.value:
+                keep = timedelta(seconds=row.keep_seconds)
+                row.state = StatementState.FINISHED.value
+                row.error_code, row.error = None, None
+                row.expires_at = self._moment(session, now) + keep
+                row.result, row.bytes = dict(result), int(result["bytes"])
+                session.flush()
             return statement_record(row)
 
     def bytes_of(self, principal: str) -> int:
@@ -175,6 +223,12 @@ def _check_readable(row: StatementRow, moment: datetime) -> None:
     kept_until = max(filter(None, (row.expires_at, row.read_until)), default=None)
     # it may be expired at any moment, though nobody has done so yet
     is_past = state is StatementState.FINISHED and kept_until is not None and kept_until <= moment
+    if (is_past or state is StatementState.EXPIRED) and row.reads_only is False:
+        raise ConflictError(
+            ErrorCode.STATEMENT_EXPIRED,
+            f"the rows of the statement {row.id} are not kept any more; what it wrote is written: "
+            "to submit it again would write it again",
+        )
     if is_past or state is StatementState.EXPIRED:
         raise ConflictError(
             ErrorCode.STATEMENT_EXPIRED,

@@ -9,7 +9,11 @@ from sqlalchemy.orm import Session
 
 from cachemgr.errors import ErrorCode, LeaseLostError, NotFoundError
 from cachemgr.metastore.models import StatementRow
-from cachemgr.metastore.statement_records import StatementRecord, StatementRequest
+from cachemgr.metastore.statement_records import (
+    StatementRecord,
+    StatementRequest,
+    commit_mark,
+)
 from cachemgr.vocabulary import StatementState
 
 
@@ -148,8 +152,7 @@ def give_up(
     """
     if row.handed_over and row.reads_only is not True:
         # told as cancelled it would be sent again, and written twice
-        unknown = f"{why} while Spark executed it: look whether what it writes is there"
-        end(row, StatementState.UNKNOWN, moment, ErrorCode.OWNER_LOST.value, unknown)
+        end_unknown(row, f"{why} while Spark executed it", moment)
     elif row.cancel_requested:
         cancel(row, row.cancel_requested_by, moment)
     elif most_attempts is not None and row.attempts >= most_attempts:
@@ -159,7 +162,24 @@ def give_up(
         row.state = StatementState.PENDING.value
         row.lease_until = row.started_at = None
         # what its names stand for may be something else when it is analysed again
-        row.handed_over, row.reads_only = False, None
+        row.handed_over, row.reads_only, row.result = False, None, None
+
+
+def end_unknown(row: StatementRow, why: str, moment: datetime) -> None:
+    """End a statement of which nobody can tell whether it has written.
+
+    Args:
+        row: Its row, locked.
+        why: What happened.
+        moment: This moment.
+    """
+    table = (row.result or {}).get("table")
+    history = "its table's history" if table is None else f"the history of {table}"
+    unknown = (
+        f"{why}: look whether {history} has a commit whose userMetadata is {commit_mark(row.id)!r};"
+        " if so, all of it is written; if not, and that process is gone, nothing of it is"
+    )
+    end(row, StatementState.UNKNOWN, moment, ErrorCode.OWNER_LOST.value, unknown)
 
 
 def cancel(row: StatementRow, by: str | None, moment: datetime) -> None:

@@ -22,6 +22,7 @@ from cachemgr.metastore.statement_results import StatementResults
 from cachemgr.metastore.statement_rows import (
     cancel,
     end,
+    end_unknown,
     give_up,
     held,
     locked,
@@ -208,18 +209,24 @@ class Statements(StatementResults):
         with self._transaction() as session:
             held(session, statement_id, token).reads_only = reads_only
 
-    def handed_over(self, statement_id: str, token: int) -> None:
+    def handed_over(
+        self, statement_id: str, token: int, *, into: Mapping[str, Any] | None = None
+    ) -> None:
         """Note that Spark is about to execute a statement.
 
         Args:
             statement_id: The statement's id.
             token: The fencing token.
+            into: What a statement writes to, for whoever looks later whether it has; stands in
+                `result` until there is one.
 
         Raises:
             LeaseLostError: It was taken away.
         """
         with self._transaction() as session:
-            held(session, statement_id, token).handed_over = True
+            row = held(session, statement_id, token)
+            row.handed_over = True
+            row.result = None if into is None else dict(into)
 
     def finish(
         self,
@@ -285,6 +292,29 @@ class Statements(StatementResults):
             row = held(session, statement_id, token)
             state = StatementState.CANCELED if canceled else StatementState.FAILED
             end(row, state, self._moment(session, now), code, error)
+            session.flush()
+            return statement_record(row)
+
+    def lose(
+        self, statement_id: str, token: int, *, why: str, now: datetime | int | None = None
+    ) -> StatementRecord:
+        """End a statement of which nobody can tell whether it has written.
+
+        Args:
+            statement_id: The statement's id.
+            token: The fencing token.
+            why: What happened.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            The statement, UNKNOWN: its `result` says what it wrote to.
+
+        Raises:
+            LeaseLostError: It was taken away.
+        """
+        with self._transaction() as session:
+            row = held(session, statement_id, token)
+            end_unknown(row, why, self._moment(session, now))
             session.flush()
             return statement_record(row)
 
