@@ -14,7 +14,7 @@ from cachemgr.vocabulary import StatementState
 
 
 class NewStatement(_Body):
-    """A query whose rows are wanted."""
+    """A query whose rows are wanted, or a change of rows."""
 
     sql: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
     catalog: Annotated[str | None, Field(min_length=1, max_length=255)] = None
@@ -56,6 +56,16 @@ class StatementError(_Model):
     message: str | None
 
 
+class StatementWrite(_Model):
+    """What a statement writes to."""
+
+    table: str
+    version: Annotated[
+        int | None,
+        Field(description="That it has made; none before, and where there was nothing to change."),
+    ]
+
+
 class Statement(_Model):
     """A statement, and how it stands."""
 
@@ -78,7 +88,14 @@ class Statement(_Model):
     ordered: bool | None = None
     columns: list[StatementColumn] | None = None
     caches: Annotated[
-        list[str] | None, Field(description="The caches that answered it; none if nothing did.")
+        list[str] | None,
+        Field(description="The caches that answered a query; none if nothing did."),
+    ] = None
+    written: Annotated[
+        StatementWrite | None,
+        Field(
+            description="The table that a statement writes to, from the moment when Spark has it."
+        ),
     ] = None
     error: StatementError | None = None
 
@@ -91,6 +108,7 @@ class Statement(_Model):
             reader: Who is told.
         """
         result = record.result or {}
+        writes = "table" in result
         said = record.error if record.principal == reader else None
         failed = record.error_code is not None or record.error is not None
         return cls.model_validate(
@@ -104,7 +122,8 @@ class Statement(_Model):
                 "finished_at": record.finished_at,
                 "expires_at": record.expires_at,
                 **{name: result.get(name) for name in _OF_RESULT},
-                "caches": list(record.hits) if record.result is not None else None,
+                "caches": list(record.hits) if result and not writes else None,
+                "written": {n: result.get(n) for n in ("table", "version")} if writes else None,
                 "error": {"type": record.error_code, "message": said} if failed else None,
             }
         )

@@ -32,6 +32,7 @@ from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, foreign_token, read_token, write_token
 from cachemgr.config.result_settings import result_settings
+from cachemgr.config.write_settings import write_settings
 from cachemgr.errors import CacheManagerError, ErrorCode, NotFoundError
 from cachemgr.metastore.statement_records import StatementRecord, StatementRequest
 from cachemgr.results.kinds import ResultFormat
@@ -70,7 +71,8 @@ async def submit(
         str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)
     ] = None,
 ) -> models.Statement:
-    """Have the rows of a query computed. It reads the tables alone that an admin has granted."""
+    """Have the rows of a query computed, or, for those whom `statement_writers` names, rows of a
+    table changed. It reads and writes those tables alone that an admin has granted."""
     submitted = await to_thread.run_sync(_submit, state, viewer, body, key)
     response.headers["Location"] = f"{router.prefix}/statements/{submitted.id}"
     if body.wait_seconds > 0 and not submitted.state.is_over:
@@ -251,12 +253,14 @@ def _submit(
             "--statements` beside it",
         )
     known = {key for key in result_settings(body.settings) if key.startswith("spark.sql.")}
+    known |= write_settings(body.settings).keys()
     foreign = next((key for key in body.settings if key not in known), None)
     if foreign is not None:
         raise CacheManagerError(
             ErrorCode.SETTING_REFUSED,
             f"{foreign} is not a setting of a statement, which takes those of spark.sql that "
-            "change rows: leave it out",
+            "change rows, and spark.sql.sources.partitionOverwriteMode (static or dynamic): leave "
+            "it out",
         )
     digest = digest_of(body.model_dump_json(exclude={"wait_seconds"}).encode())
     asked = StatementRequest(
@@ -311,7 +315,9 @@ def _readable(
     assert state.results is not None
     from cachemgr.results.reader import Result
 
-    return found, Result.at(state.results.folder(found.id, _run(found)))
+    folder = state.results.folder(found.id, _run(found))
+    has_files = (found.result or {}).get("files", 1) > 0
+    return found, Result.at(folder) if has_files else Result.without_rows(folder)
 
 
 def _read_on(state: ApiState, viewer: Principal, statement_id: str) -> StatementRecord:

@@ -1,12 +1,12 @@
-"""`cachemgr query`: a query that the service runs, its rows into a file, a pipe or a table."""
+"""`cachemgr query`: a statement that the service runs, its rows into a file, a pipe or a table."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,7 +18,7 @@ from cachemgr.cli.choice import one_of
 from cachemgr.cli.connected import Server, Token
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import say, show_rows
-from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.printable import plural
 from cachemgr.results.kinds import ResultFormat
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 TRUNCATED: Final = 3
 _SHOWN_ROWS: Final = 100
+_END_SECONDS: Final = 10.0
 _PIPE: Final = "-"
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="One SELECT; - reads it from stdin.")] = _PIPE,
+    sql: Annotated[str, typer.Argument(help="One statement; - reads it from stdin.")] = _PIPE,
     to: Annotated[
         str | None,
         typer.Option("-o", "--to", help="The file to write, - for stdout; shown if left out."),
@@ -52,6 +53,10 @@ def query(
     statement: Annotated[
         str | None, typer.Option(help="Read the result of this statement, and run nothing.")
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Whatever is sent under it again is not run again."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     server: Server = None,
     token: Token = None,
@@ -59,7 +64,8 @@ def query(
     """Have the service run a query, and write its rows: in memory that does not grow with them.
 
     The file is there once it is whole. Ctrl-C cancels the query at the service. Needs a service
-    with results_location, and SELECT on each table that the query reads."""
+    with results_location, and SELECT on each table that the query reads. INSERT, UPDATE, DELETE and
+    MERGE are for those whom the service's statement_writers names."""
     from cachemgr.extras import require
 
     with handled(), _cancelled_by_signals():
@@ -83,15 +89,48 @@ def query(
                 found = client.finished(client.get(statement))
                 _write(client, found, place, to, wanted)
             else:
-                found = client.submit(text, maxRows=most, schema=schema, timeoutSeconds=timeout)
-                try:
-                    found = _followed(client, found)
-                    _write(client, found, place, to, wanted)
-                finally:
-                    client.give_up(found["id"])
+                asked = {"maxRows": most, "schema": schema, "timeoutSeconds": timeout}
+                found = _run(client, text, key, asked, place, to, wanted)
         _tell(found)
         if found["truncated"] and max_rows is not None:
             raise typer.Exit(TRUNCATED)
+
+
+def _run(
+    client: StatementClient,
+    text: str,
+    key: str | None,
+    asked: Mapping[str, Any],
+    place: Path | None,
+    to: str | None,
+    kind: ResultFormat,
+) -> Statement:
+    try:
+        found = client.submit(text, key=key, **asked)
+        try:
+            found = _followed(client, found)
+            _write(client, found, place, to, kind)
+        finally:
+            client.leave(found)
+    except KeyboardInterrupt:
+        if _told_of_a_write(client):
+            raise typer.Exit(130) from None
+        raise
+    return found
+
+
+def _told_of_a_write(client: StatementClient) -> bool:
+    """Whether what was cancelled writes: then how it ended is told, which may be later."""
+    found: Statement = {}
+    with suppress(CacheManagerError):
+        if client.submitted is not None:
+            found = client.get(client.submitted, wait_seconds=_END_SECONDS)
+    if found.get("written") is None:
+        return False
+    ends = {"FINISHED": "it was written before", "CANCELED": "nothing was written"}
+    told = ends.get(found["state"], f"look later: GET /api/v1/statements/{found['id']}")
+    say(f"the statement {found['id']} is {found['state']}: {told}")
+    return True
 
 
 def _kind_of(place: Path | None) -> ResultFormat:
@@ -165,6 +204,8 @@ def _counted(
 
 
 def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    if not schema.names:  # of INSERT
+        return
     rows = [row for batch in batches for row in zip(*map(list, batch.columns), strict=True)]
     show_rows(
         schema.names, [["NULL" if c.as_py() is None else str(c) for c in row] for row in rows]
@@ -172,6 +213,12 @@ def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _tell(statement: Statement) -> None:
+    written = statement["written"]
+    if written is not None:
+        version = written["version"]
+        nothing = f"there was nothing to change in {written['table']}"
+        say(nothing if version is None else f"version {version} of {written['table']} is written")
+        return
     caches = statement["caches"] or []
     by = f"hit {', '.join(caches)}" if caches else "miss"
     more = "; there are more rows" if statement["truncated"] else ""

@@ -117,6 +117,11 @@ class ServiceSettings(BaseSettings):
     statement_kept_bytes: int = Field(
         200 << 30, ge=1, description="Size of all results that are kept for one principal."
     )
+    statement_writers: str | None = Field(
+        None,
+        description="The principals whose statements may also INSERT, UPDATE, DELETE and MERGE, "
+        "into Delta tables on which they were granted SELECT; separated by commas.",
+    )
     result_keep_seconds: float = Field(
         3600.0,
         gt=0,
@@ -136,6 +141,11 @@ class ServiceSettings(BaseSettings):
     log_level: str = Field(
         "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="The least level logged."
     )
+
+    @property
+    def writers(self) -> frozenset[str]:
+        """The principals whose statements may write."""
+        return frozenset(filter(None, map(str.strip, (self.statement_writers or "").split(","))))
 
     @property
     def is_loopback(self) -> bool:

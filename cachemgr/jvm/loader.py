@@ -42,6 +42,7 @@ DOORS: Final = frozenset(
         "Tables",
         "Texts",
         "Wire",
+        "Writes",
         "local.LocalAnswer",
         "prepared.Prepared",
         "sidecar.Sidecar",

@@ -40,6 +40,8 @@ class StatementClient:
         token: A token of the service; None for one that is open.
         patience: Seconds that a service which does not answer is asked again for.
 
+    `submitted` is the id of the last statement that was submitted, once it is known.
+
     Raises:
         ConfigurationError: The URL or the token can be none.
     """
@@ -47,6 +49,7 @@ class StatementClient:
     server: str
     token: str | None = None
     patience: float = _PATIENCE_SECONDS
+    submitted: str | None = field(default=None, init=False)
     _http: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,11 +71,20 @@ class StatementClient:
         """Give the connections back."""
         self._http.close()
 
-    def submit(self, sql: str, *, wait_seconds: float = _WAIT_SECONDS, **asked: Any) -> Statement:
-        """Have a query run; sent twice, where an answer was lost, it runs once.
+    def submit(
+        self,
+        sql: str,
+        *,
+        key: str | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
+        **asked: Any,
+    ) -> Statement:
+        """Have a statement run; sent twice, where an answer was lost, it runs once.
 
         Args:
-            sql: The query.
+            sql: The statement.
+            key: Under which it runs once, however often it is submitted; one of its own if not
+                given.
             wait_seconds: How long to wait for its end.
             asked: More of the request: maxRows, schema, settings, ….
 
@@ -83,15 +95,19 @@ class StatementClient:
             CacheManagerError: What the service says.
         """
         body = {"sql": sql, "waitSeconds": wait_seconds, **asked}
-        key = {"Idempotency-Key": uuid.uuid4().hex}
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        self.submitted = None
         try:
-            return self._asked("POST", "/statements", json=body, headers=key)
+            found = self._asked("POST", "/statements", json=body, headers=headers)
+            self.submitted = found["id"]
+            return found
         except KeyboardInterrupt:
             # it may run, and nobody knows its id yet: its key tells
             with suppress(CacheManagerError):
                 now = self._asked(
-                    "POST", "/statements", json={**body, "waitSeconds": 0}, headers=key
+                    "POST", "/statements", json={**body, "waitSeconds": 0}, headers=headers
                 )
+                self.submitted = now["id"]
                 self.give_up(now["id"])
             raise
 
@@ -121,6 +137,16 @@ class StatementClient:
                 if self._http.request(method, f"/statements/{statement_id}/{path}").is_success:
                     return
 
+    def leave(self, statement: Statement) -> None:
+        """Give up a statement that is not wanted any more; one that has written stays as it is, for
+        whoever looks what it did.
+
+        Args:
+            statement: As it was seen last.
+        """
+        if statement["state"] != "FINISHED" or statement.get("written") is None:
+            self.give_up(statement["id"])
+
     def finished(
         self, statement: Statement, told: Callable[[Statement], None] | None = None
     ) -> Statement:
@@ -136,7 +162,11 @@ class StatementClient:
         while statement["state"] not in _OVER:
             if told is not None:
                 told(statement)
-            statement = self.get(statement["id"], wait_seconds=_WAIT_SECONDS)
+            try:
+                statement = self.get(statement["id"], wait_seconds=_WAIT_SECONDS)
+            except CacheManagerError as lost:
+                asked = f"it was asked about the statement {statement['id']}"
+                raise CacheManagerError(lost.code, f"{lost.message}; {asked}") from None
         if statement["state"] != "FINISHED":
             error = statement["error"] or {"type": None, "message": "it has no result any more"}
             raise CacheManagerError(
@@ -273,18 +303,21 @@ def fetch(
     server: str | None = None,
     token: str | None = None,
     max_rows: int | None = None,
+    key: str | None = None,
     **asked: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a query that a service runs, as Arrow batches of about a megabyte.
+    """The rows of a query that a service runs, as Arrow batches of about a megabyte; or those that
+    Spark gives for a statement that writes, such as how many rows it changed.
 
-    The query runs when the first batch is asked for. One that is left before its last batch is
-    cancelled, or its result given up.
+    It runs when the first batch is asked for. One that is left before its last batch is cancelled,
+    or its result given up.
 
     Args:
-        sql: The query.
+        sql: The statement.
         server: The service's URL; CACHEMGR_SERVER if not given.
         token: A token of the service; CACHEMGR_TOKEN if not given.
         max_rows: No more rows than that.
+        key: Under which it runs once, however often it is sent: for one that writes.
         asked: More of the request: schema, settings, timeoutSeconds, ….
 
     Raises:
@@ -292,9 +325,9 @@ def fetch(
     """
     address = server or os.environ.get("CACHEMGR_SERVER", "")
     with StatementClient(address, token or os.environ.get("CACHEMGR_TOKEN")) as client:
-        statement = client.submit(sql, maxRows=max_rows, **asked)
+        statement = client.submit(sql, key=key, maxRows=max_rows, **asked)
         try:
             statement = client.finished(statement)
             yield from client.batches(statement["id"])
         finally:
-            client.give_up(statement["id"])
+            client.leave(statement)

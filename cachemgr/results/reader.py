@@ -72,12 +72,23 @@ class Result:
             raise damaged(f"its manifest is not there ({error.strerror or error})") from None
         return cls(folder, Manifest.from_json(text))
 
+    @classmethod
+    def without_rows(cls, folder: ResultFolder) -> Result:
+        """The result of a statement that gives no rows, of which there are no files.
+
+        Args:
+            folder: Where they would be.
+        """
+        return cls(folder, Manifest((), ()))
+
     def schema(self) -> pa.Schema:
         """The schema of its rows.
 
         Raises:
             CacheManagerError: A file is not what was written.
         """
+        if not self.manifest.files:
+            return pa.schema([])
         with _opened(self.folder, self.manifest.files[0]) as file:
             return told_schema(file.schema_arrow, self.manifest.columns)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cachemgr.config.service_settings import ServiceSettings
+from cachemgr.delta.places import absolute_location
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore import open_metastore
 from cachemgr.priority import lower_session
@@ -49,7 +50,13 @@ def work_statements(settings: ServiceSettings) -> None:
         worker = StatementWorker(
             metastore,
             results,
-            StatementRunner(host, metastore, results),
+            StatementRunner(
+                host,
+                metastore,
+                results,
+                writers=settings.writers,
+                location=absolute_location(settings.location),
+            ),
             holder=holder(),
             lease_seconds=settings.lease_seconds,
             limits=Limits(
@@ -63,6 +70,8 @@ def work_statements(settings: ServiceSettings) -> None:
         process = StatementProcess(worker, settings.lease_seconds, expiry.look)
         process.start()
         logger.info("worker %s runs statements; their rows go to %s", holder(), results.location)
+        who = ", ".join(sorted(settings.writers)) or "nobody (statement_writers is empty)"
+        logger.info("statements that write are run for %s", who)
         with ends_without_spark(host):
             with told_to_stop() as told:
                 told.wait()

@@ -13,16 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from cachemgr.errors import CacheManagerError, ErrorCode
+from cachemgr.errors import CacheManagerError, ErrorCode, LeaseLostError
 from cachemgr.metastore.statement_records import StatementRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results.folders import Results
 from cachemgr.secrets import masked
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import StatementState
+from cachemgr.worker.settling import Settling, without_rows
 
 MOST_ATTEMPTS: Final = 2
 _PATIENCE_SECONDS: Final = 5.0
+# A commit that has begun is waited for: until it is over nobody can tell how it ends.
+_COMMIT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,14 @@ class Running:
     Args:
         statement: As it was taken.
         stop: Why it is to end; None while it is to go on.
-        stopped_at: Since when, in monotonic seconds.
+        into: What it writes to, from the moment when Spark has it; None for one that reads.
+        stopped_at: Since when it is to end, in monotonic seconds.
         is_given_up: Its end is noted, though its thread has not come to it.
         ended: Set at its end.
     """
 
     statement: StatementRecord
+    into: Mapping[str, Any] | None = None
     stop: Stop | None = None
     stopped_at: float = 0.0
     is_given_up: bool = False
@@ -81,6 +86,10 @@ class Noted(Protocol):
 
     def analysed(self, *, reads_only: bool) -> None:
         """Nothing of it ran yet, and this is what it does."""
+        ...
+
+    def handed_over(self, into: Mapping[str, Any]) -> None:
+        """Spark is about to write: it is not run again from here on."""
         ...
 
 
@@ -112,6 +121,11 @@ class Runner(Protocol):
         """Have Spark end what it does for a statement."""
         ...
 
+    def written(self, statement_id: str, into: Mapping[str, Any]) -> int | None:
+        """The version that a statement has made of what it writes to; None if it has made none, as
+        far as the table's log goes. Raises CacheManagerError where that cannot be told."""
+        ...
+
     def is_lost(self) -> bool:
         """Whether its Spark is gone, and with it all that ran."""
         ...
@@ -140,6 +154,7 @@ class StatementWorker:
         limits: Limits = Limits(),
     ) -> None:
         self._statements = metastore.statements
+        self._settling = Settling(metastore, runner.written)
         self._results = results
         self._runner = runner
         self._holder = holder
@@ -155,9 +170,13 @@ class StatementWorker:
         self._runner.prepare()
 
     def recover(self) -> None:
-        """Have statements of processes that are gone run again, or end them."""
-        for statement in self._statements.recover(most_attempts=MOST_ATTEMPTS):
+        """Have statements of processes that are gone run again, or end them; and look whether those
+        of which nobody could tell have written."""
+        gone = self._statements.recover(most_attempts=MOST_ATTEMPTS)
+        for statement in gone:
             logger.warning("statement %s, whose process is gone: %s", statement.id, statement.state)
+        if not self._stopping:
+            self._settling.look(at_once=any(s.state is StatementState.UNKNOWN for s in gone))
 
     def take(self) -> int:
         """Take as many statements as there are free slots.
@@ -204,11 +223,15 @@ class StatementWorker:
         given up: it takes its slot until that is over, and whoever asked hears of its end."""
         now = time.monotonic()
         running.stopped_at = running.stopped_at or now
-        if now - running.stopped_at < _PATIENCE_SECONDS:
+        patience = _PATIENCE_SECONDS if running.into is None else _COMMIT_SECONDS
+        if now - running.stopped_at < patience:
             self._runner.interrupt(running.statement.id)
         elif not running.is_given_up and running.stop is not None:
             running.is_given_up = True
-            self._note_end(running.statement, running.stop)
+            if running.into is None:
+                self._note_end(running.statement, running.stop)
+            else:
+                self._lose(running, f"{running.stop.error}, and Spark still executes it")
 
     def take_no_more(self) -> None:
         """Take nothing more; what runs goes on."""
@@ -227,6 +250,7 @@ class StatementWorker:
         for running in self._now():
             if not running.ended.wait(grace_seconds):
                 grace_seconds = 0
+        self._end_writes()
         left = [running for running in self._now() if not running.ended.is_set()]
         for running in left:
             statement = running.statement
@@ -238,6 +262,20 @@ class StatementWorker:
             self._runner.interrupt(statement.id)
         self._pool.shutdown(wait=False, cancel_futures=True)
         return tuple(running.statement.id for running in left)
+
+    def _end_writes(self) -> None:
+        """Have those that write come to an end of which can be told what it is."""
+        writing = [running for running in self._now() if running.into is not None]
+        for running in writing:
+            running.stop = running.stop or Stop(
+                ErrorCode.OWNER_LOST,
+                "the process that ran it was stopped, and nothing of it was written: submit it "
+                "again, under another key if it had one",
+            )
+            self._runner.interrupt(running.statement.id)
+        until = time.monotonic() + _PATIENCE_SECONDS
+        for running in writing:
+            running.ended.wait(max(0.0, until - time.monotonic()))
 
     def _is_any_waiting(self) -> bool:
         return bool(self._statements.of(None, state=StatementState.PENDING, limit=1))
@@ -280,7 +318,10 @@ class StatementWorker:
             self._statements.finish(*at, result=finished.result, hits=list(finished.hits))
             logger.info("statement %s: FINISHED", statement.id)
         except Exception as error:
-            self._failed(running, error)
+            if running.into is None:
+                self._failed(running, self._why(running, error))
+            else:
+                self._settle(running, self._why(running, error))
         finally:
             with self._lock:
                 running.ended.set()
@@ -295,8 +336,9 @@ class StatementWorker:
                 f"{most:,} (statement_kept_bytes): delete some, or wait for them to expire",
             )
 
-    def _failed(self, running: Running, error: Exception) -> None:
-        statement, stop = running.statement, running.stop
+    def _why(self, running: Running, error: Exception) -> Stop:
+        """Why a statement ends without a result."""
+        stop = running.stop
         if stop is None and self._runner.is_lost():
             stop = Stop(
                 ErrorCode.SPARK_LOST,
@@ -306,10 +348,46 @@ class StatementWorker:
         if stop is None and isinstance(error, CacheManagerError):
             stop = Stop(error.code, error.message)
         if stop is None:
-            logger.error("statement %s failed by a %s", statement.id, type(error).__name__)
+            logger.error("statement %s failed by a %s", running.statement.id, type(error).__name__)
             stop = Stop(ErrorCode.STATEMENT_FAILED, f"{type(error).__name__}: {error}")
+        return stop
+
+    def _failed(self, running: Running, stop: Stop) -> None:
         if not running.is_given_up:
-            self._note_end(statement, stop)
+            self._note_end(running.statement, stop)
+
+    def _settle(self, running: Running, stop: Stop) -> None:
+        """End a statement that Spark had, and that writes: what its table's log says is its end."""
+        statement, into = running.statement, running.into
+        assert into is not None
+        try:
+            if stop.code == ErrorCode.SPARK_LOST:  # and perhaps not at once
+                raise CacheManagerError(stop.code, "it may have written before")
+            version = self._runner.written(statement.id, into)
+        except CacheManagerError as trouble:
+            self._lose(running, f"{stop.error}; whether it has written is not known: {trouble}")
+            return
+        if version is None:
+            self._failed(running, stop)
+            return
+        logger.warning(
+            "statement %s wrote version %d, and then: %s", statement.id, version, stop.code
+        )
+        result = without_rows(statement.fencing_token, into, version)
+        try:
+            self._statements.finish(statement.id, statement.fencing_token, result=result)
+        except LeaseLostError:
+            self._statements.settle(statement.id, result=result)
+        except CacheManagerError as trouble:  # its lease ends, and then its table is looked at
+            logger.warning("the end of statement %s cannot be noted: %s", statement.id, trouble)
+
+    def _lose(self, running: Running, why: str) -> None:
+        statement = running.statement
+        logger.warning("statement %s may have written, or not", statement.id)
+        try:
+            self._statements.lose(statement.id, statement.fencing_token, why=masked(why))
+        except CacheManagerError as trouble:
+            logger.warning("the end of statement %s cannot be noted: %s", statement.id, trouble)
 
     def _note_end(self, statement: StatementRecord, stop: Stop) -> None:
         # what it says quotes values of rows, which are no business of who reads logs
@@ -336,6 +414,12 @@ class _Notes:
     def analysed(self, *, reads_only: bool) -> None:
         self._check()
         self.statements.analysed(*self.at, reads_only=reads_only)
+
+    def handed_over(self, into: Mapping[str, Any]) -> None:
+        self._check()
+        self.statements.handed_over(*self.at, into=into)
+        self.running.into = into
+        self._check()
 
     def _check(self) -> None:
         stop = self.running.stop

@@ -129,6 +129,13 @@ public final class Commits {
         return found(head, version).next;
     }
 
+    /** What the writer of a version noted down with its commit; null for nothing. Fails if the commit's file is gone. */
+    static String userMetadata(DeltaLog log, long version) throws IOException {
+        Path path = FileNames.unsafeDeltaFile(log.logPath(), version);
+        JsonNode info = info(path.getFileSystem(log.newDeltaHadoopConf()), path);
+        return info == null || !info.hasNonNull("userMetadata") ? null : field(info, "userMetadata").asText();
+    }
+
     private static Past found(Snapshot head, long version) throws IOException {
         LogSegment segment = head.logSegment();
         String key = segment.logPath() + "#" + version;

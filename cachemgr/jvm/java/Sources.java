@@ -76,12 +76,14 @@ public final class Sources {
 
     private final SparkSession spark;
     private final Set found = new LinkedHashSet();
+    /** The one command that the whole text may be. */
+    private LogicalPlan command;
 
     public Sources() {
         this(null);
     }
 
-    private Sources(SparkSession spark) {
+    Sources(SparkSession spark) {
         this.spark = spark;
     }
 
@@ -89,9 +91,11 @@ public final class Sources {
      * What a parsed plan holds, at any depth, as a JSON list. Kinds: TABLE (a table's or view's name; those of CTEs are
      * left out), FUNCTION (one of Spark's own), OTHER_FUNCTION, TABLE_FUNCTION, OPTION of a relation, STREAM, MARKER of
      * a parameter, IDENTIFIER (a name that is computed), TIME_TRAVEL (to a time that a subquery gives), NODE (all else).
+     * Where the whole is a statement that writes, those of `Writes.parsed` come before what it holds.
      */
     public static String named(SparkSession spark, LogicalPlan parsed) {
         Sources sources = new Sources(spark);
+        sources.command = Writes.command(parsed);
         sources.parsed(parsed, new HashSet());
         return sources.told();
     }
@@ -100,17 +104,21 @@ public final class Sources {
      * What an analysed plan reads, as a JSON list. Kinds: DELTA (a table's place, and the name of the outermost view or
      * else of the relation), RELATION (what is no Delta table, and a name as before), TEMP_VIEW, FUNCTION (the name of
      * an expression of Spark's own), EXPRESSION (any other, by its class), NODE (a plan that reads or does something
-     * else).
+     * else). Of a command that writes, those of `Writes.analysed` as well.
      */
     public static String read(LogicalPlan analysed) {
         Sources sources = new Sources(null);
-        sources.analysed(analysed, "", false);
+        if (Writes.isCommand(analysed)) {
+            Writes.analysed(sources, analysed);
+        } else {
+            sources.analysed(analysed, "", false);
+        }
         return sources.told();
     }
 
     /**
-     * Where a name leads, nothing of it opened: [kind, place]. Kinds: DELTA, VIEW, OTHER (a table that is no Delta
-     * table; its place, where it has one), NONE (also what another catalog may have).
+     * Where a name leads, nothing of it opened: [kind, place]. Kinds: DELTA, PATH (a folder that is read as a Delta table),
+     * VIEW, OTHER (a table that is no Delta table; its place, where it has one), NONE (also what another catalog may have).
      */
     public static String lookedUp(SparkSession spark, List parts) throws Exception {
         StringBuilder out = new StringBuilder("[");
@@ -202,7 +210,7 @@ public final class Sources {
     private static String[] atPath(SparkSession spark, String text) throws Exception {
         try {
             Path path = new Path(text);
-            return path.isAbsolute() ? new String[] {"DELTA", place(spark, path)} : none();
+            return path.isAbsolute() ? new String[] {"PATH", place(spark, path)} : none();
         } catch (IllegalArgumentException noPath) {
             return none();
         }
@@ -216,9 +224,13 @@ public final class Sources {
     // the parsed plan
 
     /** Every part of every node: a subquery, a CTE and a window stand in other fields than children. */
-    private void parsed(Object node, Set ctes) {
+    void parsed(Object node, Set ctes) {
         if (node instanceof UnresolvedWith) {
             with((UnresolvedWith) node, ctes);
+            return;
+        }
+        if (node == command && node != null) {
+            Writes.parsed(this, command, ctes);
             return;
         }
         if (node instanceof LogicalPlan && !isParsedQuery((LogicalPlan) node)
@@ -412,7 +424,7 @@ public final class Sources {
         add("RELATION", two(source.getClass().getSimpleName(), name), relation.origin());
     }
 
-    private void expression(Object node, String name, boolean inView) {
+    void expression(Object node, String name, boolean inView) {
         if (node instanceof LogicalPlan) {
             analysed((LogicalPlan) node, inView ? name : "", inView);
             return;
@@ -434,6 +446,9 @@ public final class Sources {
     /** Spark calls methods of its own classes for many functions, and by the same nodes those of anybody's. */
     private static boolean isOwn(Expression e) {
         String kind = e.getClass().getName();
+        if (Writes.isPart(kind)) {
+            return true;
+        }
         if (!kind.startsWith(EXPRESSIONS) || e instanceof UserDefinedExpression || REACHING.contains(kind)) {
             return false;
         }
@@ -485,7 +500,7 @@ public final class Sources {
     }
 
     /** Each once: the same function may be called a thousand times. */
-    private void add(String kind, List parts, Origin origin) {
+    void add(String kind, List parts, Origin origin) {
         StringBuilder out = new StringBuilder("[");
         Scala.quote(out, kind);
         for (int i = 0; i < parts.size(); i++) {
@@ -500,7 +515,7 @@ public final class Sources {
         found.add(out.toString());
     }
 
-    private String told() {
+    String told() {
         return "[" + String.join(",", found) + "]";
     }
 }

@@ -1,5 +1,6 @@
-"""Whether a statement may run for the principal who gave it: it is a query, and reads nothing but
-Delta tables that he was granted SELECT on.
+"""Whether a statement may run for the principal who gave it: it is a query, or he is one who may
+write and it changes rows of one table; and it reads and writes nothing but Delta tables that he was
+granted SELECT on.
 
 The service reads with its own rights, so that nothing else stands between a statement and all that
 the service can reach. Analysis alone opens the files and connections that a text names, and carries
@@ -13,7 +14,6 @@ the text has it, and no more.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -23,12 +23,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.config.substitution import refuse_substitution
+from cachemgr.ddl.recognise import looks_like_ours
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.classes import java_list
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.printable import printable
+from cachemgr.spark.results.targets import Targets, Write, written_table
+from cachemgr.spark.results.words import RightsError, refused, said, shown, where, words_of
 from cachemgr.spark.texts import REACHING, Named, readable
-from matcher.render.select import quote
 
 # Those that make rows of their arguments alone.
 _PURE_TABLE_FUNCTIONS: Final = frozenset(
@@ -45,23 +46,19 @@ _FORMATS: Final = frozenset(
     "avro binaryfile csv hive iceberg image jdbc json kafka libsvm orc parquet rate socket "
     "statestore state-metadata text xml".split()
 )
-_WORDS: Final = {
-    "CompoundBody": "a script (BEGIN … END)",
-    "ScriptTransformation": "TRANSFORM, which runs a program",
-    "SetCatalogAndNamespace": "USE",
-    "SetNamespaceCommand": "USE",
-    "DescribeRelation": "DESCRIBE",
-    "NamedStreamingRelation": "a stream",
+
+# What a command may say that is not carried out here, by the field of Spark's node.
+_FIELDS: Final = {
+    "withSchemaEvolution": "WITH SCHEMA EVOLUTION, which changes the table's columns",
+    "schemaEvolutionEnabled": "WITH SCHEMA EVOLUTION, which changes the table's columns",
+    "replaceCriteriaOpt": "REPLACE USING or REPLACE ON",
+    "table": "a table that is not written to here",
 }
-_TAIL: Final = re.compile(r"(Command|Statement)$")
-_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A statement that may run.
+    """A query that may run.
 
     Args:
         rows: What it gives.
@@ -72,17 +69,35 @@ class Allowed:
     places: frozenset[str]
 
 
-class RightsError(CacheManagerError):
-    """A statement does not run for the principal who gave it."""
-
-
 def allowed_query(
     spark: SparkSession, text: str, places: Container[str], principal: str
 ) -> Allowed:
-    """A statement's rows, if its principal may read all that they come from; no job is run.
+    """A query that its principal may run; see `allowed_statement`, which this is for somebody who
+    may not write.
 
-    What is checked is what runs: the DataFrame is over the very plan that was looked through, and
-    nothing is parsed or resolved again.
+    Args:
+        spark: The session in which names are resolved and whose settings hold.
+        text: What the principal gave.
+        places: The places of the tables that he was granted SELECT on.
+        principal: His name, for messages.
+    """
+    found = allowed_statement(spark, text, places, principal, None)
+    assert isinstance(found, Allowed)  # what writes is refused
+    return found
+
+
+def allowed_statement(
+    spark: SparkSession,
+    text: str,
+    places: Container[str],
+    principal: str,
+    targets: Targets | None,
+) -> Allowed | Write:
+    """A query's rows, or a statement that changes one table, if its principal may read all that
+    they come from and may write there; no job is run, and nothing is carried out.
+
+    What is checked is what runs: the DataFrame is over the very plan that was looked through, as a
+    write is that plan, and nothing is parsed or resolved again.
 
     A view counts for the tables behind it, each of which must be granted: it runs with the rights
     of whoever asks, and not with those of whoever made it. So a view shows nobody a part of a table
@@ -95,38 +110,55 @@ def allowed_query(
         places: The places of the tables that he was granted SELECT on, in the one spelling of
             `cachemgr.delta.tables.normalise_location`.
         principal: His name, for messages.
+        targets: Which tables statements may write to; None if this principal's may not.
 
     Raises:
         RightsError: `SELECT_NOT_GRANTED` for a relation that he may not read or that does not
-            exist; `STATEMENT_REFUSED` for what is no query, or reaches outside of the tables.
+            exist; `STATEMENT_REFUSED` for what is neither a query nor a write that he may give, or
+            reaches outside of the tables.
         DefinitionError: The text holds `${`, or a table that he may read cannot be read.
         CacheManagerError: It does not parse (`SYNTAX_ERROR`) or analyse (`STATEMENT_INVALID`).
     """
     refuse_substitution(text, "the statement")
+    if looks_like_ours(text):
+        raise refused(
+            "it is about relational caches, joins or grants, for which REST has operations of "
+            "their own (/api/v1/caches, /joins, /tables): `cachemgr cache`, `cachemgr apply` and "
+            "`cachemgr select` call them, and `cachemgr sql` takes such statements"
+        )
     sources, session = java_class(spark, "Sources"), session_of(spark)
     with readable(spark, "the statement"):
         try:
             parsed = java_class(spark, "Texts").parsed(session, text)
         except PySparkException as error:
-            raise CacheManagerError(ErrorCode.SYNTAX_ERROR, _said(error)) from error
+            raise CacheManagerError(ErrorCode.SYNTAX_ERROR, said(error)) from error
         named = _found(sources.named(session, parsed))
+        _refuse_statement(named, principal, is_writer=targets is not None)
         _refuse_parsed(named)
         rights = _Rights(spark, places, principal)
         for one in named:
             if one.kind == "TABLE":
                 rights.check(one)
+            elif one.kind == "TARGET" and targets is not None:
+                rights.check_target(one, targets)
         try:
             analysed = sources.analyse(session, parsed)
         except PySparkException as error:
-            raise CacheManagerError(ErrorCode.STATEMENT_INVALID, _said(error)) from error
+            raise CacheManagerError(ErrorCode.STATEMENT_INVALID, said(error)) from error
         read = _found(sources.read(analysed))
         rights.check_plan(read)
         tables = frozenset(one.parts[0] for one in read if one.kind == "DELTA")
-        return Allowed(DataFrame(sources.rows(session, analysed), spark), tables)
+        target = next((one for one in named if one.kind == "TARGET"), None)
+        if target is None:
+            return Allowed(DataFrame(sources.rows(session, analysed), spark), tables)
+        assert targets is not None
+        places_written = frozenset(one.parts[0] for one in read if one.kind == "WRITES")
+        table = written_table(spark, shown(target.parts), places_written, targets)
+        return Write(analysed, table, tables | {table.place})
 
 
 class _Rights:
-    """What one principal may read."""
+    """What one principal may read, and write if he may write at all."""
 
     def __init__(self, spark: SparkSession, places: Container[str], principal: str) -> None:
         self._spark = spark
@@ -142,16 +174,33 @@ class _Rights:
             self._check_view(one)
         elif kind == "NONE" or place not in self._places:
             if _reads_files(one.parts):
-                raise _refused(
-                    f"{_shown(one.parts)} is read by its path or source{_where(one)}, and of those "
+                raise refused(
+                    f"{shown(one.parts)} is read by its path or source{where(one)}, and of those "
                     "delta.`/folder` alone is read here: make it a Delta table, and have that "
                     "granted"
                 )
             raise self._not_granted(one)
-        elif kind != "DELTA":
-            raise _refused(
-                f"{_shown(one.parts)} is no Delta table{_where(one)}, and only these are read here"
+        elif kind not in ("DELTA", "PATH"):
+            raise refused(
+                f"{shown(one.parts)} is no Delta table{where(one)}, and only these are read here"
             )
+
+    def check_target(self, one: Named, targets: Targets) -> None:
+        """The same of the table that a statement writes to, which is one of the catalog."""
+        self.check(one)
+        parts = java_list(self._spark._jvm, one.parts)
+        kind, place = json.loads(self._sources.lookedUp(session_of(self._spark), parts))
+        if kind == "VIEW":
+            raise refused(
+                f"{shown(one.parts)} is a view{where(one)}, and rows are written to tables alone: "
+                "name the table behind it"
+            )
+        if kind != "DELTA":
+            raise refused(
+                f"{shown(one.parts)} is written to by its path{where(one)}: write to the table by "
+                "its name in the catalog"
+            )
+        targets.refuse_own(shown(one.parts), place)
 
     def _check_view(self, one: Named) -> None:
         """A view is analysed alone first: what Spark says of a column that is not there lists those
@@ -171,72 +220,88 @@ class _Rights:
         """Refuse a plan that reads what was not granted, or anything but granted tables."""
         for one in read:
             match one.kind:
-                case "DELTA" if one.parts[0] not in self._places:
+                case "DELTA" | "WRITES" if one.parts[0] not in self._places:
                     # a table that came, or came under this name, after the names were looked up
-                    raise self._not_granted(Named("TABLE", [one.parts[1]], one.line, one.col))
+                    raise self._not_granted(Named("TABLE", [one.parts[-1]], one.line, one.col))
+                case "FIELD" | "WRITE_OPTION":
+                    raise refused(_not_understood(one))
                 case "RELATION":
-                    raise _refused(f"it reads {one.parts[0]}, and only Delta tables are read here")
+                    raise refused(f"it reads {one.parts[0]}, and only Delta tables are read here")
                 case "TEMP_VIEW":
                     raise self._not_granted(one)
                 case "NODE":
-                    raise _refused(f"it holds {_words(one.text)}, which is not run here")
+                    raise refused(f"it holds {words_of(one.text)}, which is not run here")
                 case "FUNCTION" if one.text in REACHING:
-                    raise _refused(_reach(one))
+                    raise refused(_reach(one))
                 case "EXPRESSION" if one.text == "VariableReference":
-                    raise _refused(f"it reads a variable{_where(one)}: write its value")
+                    raise refused(f"it reads a variable{where(one)}: write its value")
                 case "EXPRESSION":
-                    raise _refused(
-                        f"it calls {one.text}{_where(one)}, which is none of Spark's built-in "
+                    raise refused(
+                        f"it calls {one.text}{where(one)}, which is none of Spark's built-in "
                         "functions: only these are called here"
                     )
 
     def _not_granted(self, one: Named) -> RightsError:
-        name = _shown(one.parts)
+        name = shown(one.parts)
         return RightsError(
             ErrorCode.SELECT_NOT_GRANTED,
-            f"{self._principal} was not granted SELECT on {name}{_where(one)}, or there is no such "
+            f"{self._principal} was not granted SELECT on {name}{where(one)}, or there is no such "
             "table (of a view, each table behind it must be granted): ask an admin for `cachemgr "
             f"select grant {name} {self._principal}`",
         )
+
+
+def _refuse_statement(named: Iterable[Named], principal: str, *, is_writer: bool) -> None:
+    """Refuse a text that is neither a query nor a write that its principal may give."""
+    for one in named:
+        match one.kind:
+            case "NODE" if is_writer:
+                raise refused(
+                    f"it is or holds {words_of(one.text)}{where(one)}, and only a query is run "
+                    "here, or one INSERT, UPDATE, DELETE or MERGE by itself"
+                )
+            case "NODE":
+                raise refused(
+                    f"it is or holds {words_of(one.text)}{where(one)}, and only queries are run "
+                    "here: give one SELECT"
+                )
+            case "WRITE" if not is_writer:
+                raise refused(
+                    f"it is or holds {words_of(one.text)}{where(one)}, and {principal} may only "
+                    "read here: the service's setting statement_writers names who may write"
+                )
+            case "FIELD" | "WRITE_OPTION":
+                raise refused(_not_understood(one))
 
 
 def _refuse_parsed(named: Iterable[Named]) -> None:
     """Refuse what a text holds besides tables, before anything of it is looked up."""
     for one in named:
         match one.kind:
-            case "NODE":
-                raise _refused(
-                    f"it is or holds {_words(one.text)}{_where(one)}, and only queries are run "
-                    "here: give one SELECT"
-                )
             case "FUNCTION" if one.text in REACHING:
-                raise _refused(_reach(one))
+                raise refused(_reach(one))
             case "OTHER_FUNCTION":
-                raise _refused(
-                    f"{_shown(one.parts)} is none of Spark's built-in functions{_where(one)}: only "
+                raise refused(
+                    f"{shown(one.parts)} is none of Spark's built-in functions{where(one)}: only "
                     "these are called here"
                 )
             case "TABLE_FUNCTION" if one.text not in _PURE_TABLE_FUNCTIONS:
-                raise _refused(
-                    f"{_shown(one.parts)}(…) in FROM{_where(one)} is not among the table functions "
+                raise refused(
+                    f"{shown(one.parts)}(…) in FROM{where(one)} is not among the table functions "
                     f"that are called here: {', '.join(sorted(_PURE_TABLE_FUNCTIONS))}; "
                     "table_changes and table_changes_by_path with the table as a constant"
                 )
             case "OPTION" if one.text not in _OPTIONS:
-                raise _refused(
-                    f"the option {_shown(one.parts)} of a table{_where(one)}: leave it out"
-                )
+                raise refused(f"the option {shown(one.parts)} of a table{where(one)}: leave it out")
             case "STREAM":
-                raise _refused(
-                    f"{_shown(one.parts)} is read as a stream{_where(one)}: leave STREAM"
-                )
+                raise refused(f"{shown(one.parts)} is read as a stream{where(one)}: leave STREAM")
             case "MARKER":
-                raise _refused(f"it has a parameter ({one.text}){_where(one)}: write its value")
+                raise refused(f"it has a parameter ({one.text}){where(one)}: write its value")
             case "IDENTIFIER":
-                raise _refused(f"a name is computed by IDENTIFIER{_where(one)}: write the name")
+                raise refused(f"a name is computed by IDENTIFIER{where(one)}: write the name")
             case "TIME_TRAVEL":
-                raise _refused(
-                    f"TIMESTAMP AS OF is given by a query{_where(one)}, which would run before the "
+                raise refused(
+                    f"TIMESTAMP AS OF is given by a query{where(one)}, which would run before the "
                     "statement does: write the time"
                 )
 
@@ -245,12 +310,17 @@ def _found(told: str) -> tuple[Named, ...]:
     return tuple(Named(*one) for one in json.loads(told))
 
 
-def _refused(why: str) -> RightsError:
-    return RightsError(ErrorCode.STATEMENT_REFUSED, f"the statement is refused: {why}")
+def _not_understood(one: Named) -> str:
+    """What a command says that is not carried out here."""
+    if one.kind == "WRITE_OPTION":
+        return f"the option {shown(one.parts)} of the table that is written to: leave it out"
+    node, field = one.parts
+    what = _FIELDS.get(field, f"{field} of {words_of(node)}, which is not known here")
+    return f"it has {what}{where(one)}: leave it out"
 
 
 def _reach(one: Named) -> str:
-    return f"{one.text} reaches outside of the tables (a class, a program or a file){_where(one)}"
+    return f"{one.text} reaches outside of the tables (a class, a program or a file){where(one)}"
 
 
 def _reads_files(parts: list[str]) -> bool:
@@ -260,34 +330,3 @@ def _reads_files(parts: list[str]) -> bool:
     if source.lower() == "delta":
         return False
     return source.lower() in _FORMATS or "/" in name or "." in source
-
-
-def _words(node: str) -> str:
-    """A node of Spark's parser as the statement that it is.
-
-    >>> _words("CreateTableAsSelect"), _words("SetCommand"), _words("CompoundBody")
-    ('CREATE TABLE AS SELECT', 'SET', 'a script (BEGIN … END)')
-    """
-    known = _WORDS.get(node)
-    name = _TAIL.sub("", node.removeprefix("Unresolved"))
-    return known or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
-
-
-def _shown(parts: Iterable[str]) -> str:
-    """A name as it would be written.
-
-    >>> _shown(["s", "my table"])
-    's.`my table`'
-    """
-    text = ".".join(part if _PLAIN_NAME.fullmatch(part) else quote(part) for part in parts)
-    return printable(text, one_line=True)[:_LONGEST]
-
-
-def _where(one: Named) -> str:
-    return "" if one.line is None or one.col is None else f" (line {one.line}, column {one.col})"
-
-
-def _said(error: PySparkException) -> str:
-    """What Spark says of a text, without the plan, the text and the trace that follow."""
-    first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return printable(_STATE.sub("", first), one_line=True)

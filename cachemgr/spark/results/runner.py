@@ -1,35 +1,41 @@
 """Runs statements on the Spark application of a process: each in a session of its own, as its
-principal, and nothing but what he may read."""
+principal, and nothing but what he may read and write."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.config.result_settings import result_settings
 from cachemgr.config.substitution import SUBSTITUTE
+from cachemgr.config.write_settings import write_settings
+from cachemgr.delta.log import METADATA_KEY
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.metastore.statement_records import StatementRecord
+from cachemgr.metastore.statement_records import StatementRecord, commit_mark
 from cachemgr.metastore.store import Metastore
 from cachemgr.results.folders import Folder, Results
 from cachemgr.results.manifest import Manifest
 from cachemgr.spark import api
 from cachemgr.spark.host import SparkHost
-from cachemgr.spark.results.rights import allowed_query
+from cachemgr.spark.results.rights import Allowed, allowed_statement
+from cachemgr.spark.results.targets import Targets, Write, commit_of
 from cachemgr.spark.results.writer import WRITING, ResultWriter
 from cachemgr.spark.spark_errors import code_and_line, innermost_code_and_line
 from cachemgr.telemetry import logger
+from cachemgr.worker.settling import without_rows
 from cachemgr.worker.statements import Finished, Noted
 
 _POOL: Final = "spark.scheduler.pool"
 _GROUP: Final = "spark.jobGroup.id"
+# Whatever the application has: a statement changes the rows of a table, and never its columns.
+_NO_EVOLUTION: Final = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 class StatementRunner:
@@ -39,12 +45,24 @@ class StatementRunner:
         host: The application.
         metastore: What principals may read.
         results: Where rows go.
+        writers: The principals who may give statements that write.
+        location: The folder that the caches' tables lie in.
     """
 
-    def __init__(self, host: SparkHost, metastore: Metastore, results: Results) -> None:
+    def __init__(
+        self,
+        host: SparkHost,
+        metastore: Metastore,
+        results: Results,
+        *,
+        writers: Collection[str] = (),
+        location: str = "",
+    ) -> None:
         self._host = host
         self._metastore = metastore
         self._results = results
+        self._writers = frozenset(writers)
+        self._targets = Targets(location, self._cache_places)
 
     def prepare(self) -> None:
         """Start Spark if it does not run yet."""
@@ -62,6 +80,27 @@ class StatementRunner:
             statement_id: Its id.
         """
         self._host.spark().sparkContext.cancelJobGroup(statement_id)
+
+    def written(self, statement_id: str, into: Mapping[str, Any]) -> int | None:
+        """The version that a statement has made of what it writes to.
+
+        Args:
+            statement_id: Its id.
+            into: What it writes to, as it was noted.
+
+        Returns:
+            None if it has made none, as far as the table's log goes.
+
+        Raises:
+            CacheManagerError: The log cannot be read, or does not tell any more.
+        """
+        mark = commit_mark(statement_id)
+        try:
+            return commit_of(self._host.spark(), into["place"], int(into["after"]), mark)
+        except Py4JJavaError as error:
+            raise CacheManagerError(*innermost_code_and_line(error)) from error
+        except Py4JError as error:
+            raise _unanswered(error) from error
 
     def run(self, statement: StatementRecord, noted: Noted) -> Finished:
         """Run a statement whose lease is held.
@@ -81,9 +120,7 @@ class StatementRunner:
         except Py4JJavaError as error:
             raise CacheManagerError(*innermost_code_and_line(error)) from error
         except Py4JError as error:
-            raise CacheManagerError(
-                ErrorCode.STATEMENT_FAILED, f"Spark failed: {_first_line(error)}"
-            ) from error
+            raise _unanswered(error) from error
 
     def _run(self, session: SparkSession, statement: StatementRecord, noted: Noted) -> Finished:
         context = session.sparkContext
@@ -92,21 +129,58 @@ class StatementRunner:
         context.setLocalProperty(_POOL, threading.current_thread().name)
         context.setJobGroup(statement.id, f"statement {statement.id}", interruptOnCancel=True)
         try:
-            places = self._metastore.select_grants.of(statement.principal)
-            allowed = allowed_query(session, statement.asked.text, places, statement.principal)
-            noted.analysed(reads_only=True)
-            run = statement.fencing_token
-            folder = self._made(statement.id, run)
-            manifest = ResultWriter(session).write(
-                allowed.rows,
-                folder,
-                self._results.uri(statement.id, run),
-                most_rows=statement.asked.options.get("maxRows"),
+            granted = self._metastore.select_grants.of(statement.principal)
+            targets = self._targets if statement.principal in self._writers else None
+            allowed = allowed_statement(
+                session, statement.asked.text, granted, statement.principal, targets
             )
-            return Finished(_told(manifest, run, allowed.places), _hits(session, allowed.rows))
+            if isinstance(allowed, Allowed):
+                noted.analysed(reads_only=True)
+                return self._read(session, statement, allowed)
+            noted.analysed(reads_only=False)
+            return self._write(session, statement, allowed, noted)
         finally:
             for key in (_POOL, _GROUP):
                 context.setLocalProperty(key, None)  # type: ignore[arg-type]
+
+    def _read(
+        self, session: SparkSession, statement: StatementRecord, allowed: Allowed
+    ) -> Finished:
+        run = statement.fencing_token
+        folder = self._made(statement.id, run)
+        manifest = self._result(session, statement, allowed.rows, folder)
+        return Finished(_told(manifest, run, allowed.places), _hits(session, allowed.rows))
+
+    def _write(
+        self, session: SparkSession, statement: StatementRecord, write: Write, noted: Noted
+    ) -> Finished:
+        run, table = statement.fencing_token, write.table
+        into = {"table": table.name, "place": table.place, "after": table.version}
+        into["places"] = sorted(write.places)
+        folder = self._made(statement.id, run)  # what fails here fails before anything is written
+        session.conf.set(METADATA_KEY, commit_mark(statement.id))
+        noted.handed_over(into)
+        rows = write.carried_out(session)
+        session.conf.unset(METADATA_KEY)
+        version = self.written(statement.id, into)
+        if not rows.columns:  # of INSERT
+            return Finished(without_rows(run, into, version))
+        manifest = self._result(session, statement, rows, folder)
+        told = _told(manifest, run, write.places)
+        return Finished({**told, "table": table.name, "version": version})
+
+    def _result(
+        self, session: SparkSession, statement: StatementRecord, rows: DataFrame, folder: Folder
+    ) -> Manifest:
+        for key, value in WRITING.items():
+            session.conf.set(key, value)
+        most = statement.asked.options.get("maxRows")
+        uri = self._results.uri(statement.id, statement.fencing_token)
+        return ResultWriter(session).write(rows, folder, uri, most_rows=most)
+
+    def _cache_places(self) -> Iterator[str]:
+        caches = self._metastore.caches.all(include_dropped=True)
+        return (cache.location for cache in caches)
 
     def _made(self, statement_id: str, run: int) -> Folder:
         try:
@@ -125,9 +199,10 @@ class StatementRunner:
         session = spark.newSession()
         for key, value in result_settings(asked.settings).items():
             session.conf.set(key, value)
-        session.conf.set(SUBSTITUTE, "false")
-        for key, value in WRITING.items():
+        for key, value in write_settings(asked.settings).items():
             session.conf.set(key, value)
+        session.conf.set(SUBSTITUTE, "false")
+        session.conf.set(_NO_EVOLUTION, "false")
         acting = java_class(session, "Acting")
         acting.begin(session_of(session), statement.principal)
         try:
@@ -169,6 +244,16 @@ def _hits(session: SparkSession, rows: DataFrame) -> tuple[str, ...]:
     if not api.counters(session)["hits"]:
         return ()
     return tuple(api.explain(session, rows).caches)
+
+
+def _unanswered(error: Py4JError) -> CacheManagerError:
+    """Spark has given no answer: of a connection that broke nobody knows what it does."""
+    code = (
+        ErrorCode.SPARK_LOST
+        if isinstance(error, Py4JNetworkError)
+        else (ErrorCode.STATEMENT_FAILED)
+    )
+    return CacheManagerError(code, f"Spark failed: {_first_line(error)}")
 
 
 def _shown(catalog: str | None, schema: str | None) -> str:
