@@ -240,7 +240,7 @@ class StatementClient:
         return found
 
     def _sent(self, method: str, path: str, **more: Any) -> httpx.Response:
-        until = time.monotonic() + self.patience
+        until = None
         while True:
             try:
                 answer = self._http.request(method, path, **more)
@@ -249,6 +249,8 @@ class StatementClient:
                     break
             except httpx.TransportError as lost:
                 error = self._unreachable(lost)
+            # an answer that was lost may have been waited for, for as long as the patience lasts
+            until = until or time.monotonic() + self.patience
             if time.monotonic() > until:
                 break
             time.sleep(_PAUSE_SECONDS)
