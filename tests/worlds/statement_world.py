@@ -97,34 +97,43 @@ def statement_world(spark: Any, folder: Path) -> Iterator[World]:
             f"CREATE TABLE big USING delta AS SELECT id, id % 7 AS k, CONCAT('n', id) AS s "
             f"FROM range({BIG})"
         )
+        lab.plain.sql(
+            "CREATE TABLE sums (s BIGINT, n BIGINT, region STRING) USING delta "
+            "PARTITIONED BY (region)"
+        )
         lab.cache(f"by_region AS {BY_REGION}")
         yield from _served(lab, folder, url)
 
 
 def _served(lab: Any, folder: Path, url: str) -> Iterator[World]:
     with open_metastore(url) as store:
-        roles = {"ann": Role.VIEWER, "bob": Role.VIEWER, "olga": Role.OPERATOR}
+        roles = dict.fromkeys(("ann", "bob", "wil"), Role.VIEWER) | {"olga": Role.OPERATOR}
         tokens = {name: store.tokens.create(name, role)[1] for name, role in roles.items()}
     init = [
         f"CREATE TABLE {t} USING delta LOCATION '{folder}/tables/{t}'"
-        for t in ("sales", "cust", "big")
+        for t in ("sales", "cust", "big", "sums")
     ]
     given = replica_settings(
         url,
         folder,
         init,
+        # what a session may have, and statements never do
+        conf={"spark.databricks.delta.schema.autoMerge.enabled": "true"},
         results_location=str(folder / "results"),
         lease_seconds="3",
         stop_grace_seconds="0",
         statements_at_once="2",
         statements_waiting_each="3",
         requests_a_second="0",
+        statement_writers="wil",
     )
     serve = Replica("serve", folder, given, "", ("serve", "--no-scheduler"))
     worker = Replica("worker", folder, given, "", ("worker", "--statements"))
     with replicas(serve, worker):
         until(serve.ready, 120, "the service is ready")
         made = World(lab, serve, worker, tokens, folder)
-        for table in ("sales", "big"):
-            made.grant(table)
+        for who in ("ann", "wil"):
+            for table in ("sales", "big"):
+                made.grant(table, who)
+        made.grant("sums", "wil")
         yield made

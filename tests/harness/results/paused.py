@@ -15,6 +15,7 @@ from cachemgr.metastore.statements import Statements
 from cachemgr.results.folders import Folder, Results
 from cachemgr.spark.results import writer
 from cachemgr.spark.results.runner import StatementRunner
+from cachemgr.spark.results.targets import Write
 from cachemgr.worker import statement_process
 from tests.processes import until
 
@@ -27,6 +28,15 @@ PAUSED: Final[dict[str, tuple[Any, str, bool]]] = {
     "named": (Folder, "write_manifest", False),
     "finished": (Statements, "finish", False),
     "expiring": (Results, "delete", True),
+}
+# The same of statements that write.
+WRITES: Final[dict[str, tuple[Any, str, bool]]] = {
+    "taken": PAUSED["taken"],
+    "analysed": PAUSED["analysed"],
+    "handed_over": (Statements, "handed_over", False),
+    "committed": (Write, "carried_out", False),
+    "named": PAUSED["named"],
+    "finished": PAUSED["finished"],
 }
 
 
@@ -50,7 +60,7 @@ def _paused(work: Callable[..., Any], before: bool) -> Callable[..., Any]:
 
 
 if __name__ == "__main__":
-    of, name, before = PAUSED[os.environ["STATEMENT_STEP"]]
+    of, name, before = {**PAUSED, **WRITES}[os.environ["STATEMENT_STEP"]]
     setattr(of, name, _paused(getattr(of, name), before))
     statement_process.HOUSEKEEPING_SECONDS = 1
     main()
