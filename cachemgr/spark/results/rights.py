@@ -29,6 +29,7 @@ from cachemgr.jvm.classes import java_list
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.results.targets import Targets, Write, written_table
 from cachemgr.spark.results.words import RightsError, refused, said, shown, where, words_of
+from cachemgr.spark.spark_errors import innermost_code_and_line
 from cachemgr.spark.texts import REACHING, Named, readable
 
 # Those that make rows of their arguments alone.
@@ -47,6 +48,8 @@ _FORMATS: Final = frozenset(
     "statestore state-metadata text xml".split()
 )
 
+# As Delta 4.4.0 names a column that a MERGE knows nothing of.
+_INTERNAL: Final = "INTERNAL_ERROR"
 # What a command may say that is not carried out here, by the field of Spark's node.
 _FIELDS: Final = {
     "withSchemaEvolution": "WITH SCHEMA EVOLUTION, which changes the table's columns",
@@ -145,15 +148,22 @@ def allowed_statement(
             analysed = sources.analyse(session, parsed)
         except PySparkException as error:
             raise CacheManagerError(ErrorCode.STATEMENT_INVALID, said(error)) from error
+        except Py4JJavaError as error:
+            code, line = innermost_code_and_line(error)
+            if code != _INTERNAL:
+                raise
+            why = f"Spark fails to analyse it; a name in it may be wrong: {line}"
+            raise CacheManagerError(ErrorCode.STATEMENT_INVALID, why) from error
         read = _found(sources.read(analysed))
         rights.check_plan(read)
         tables = frozenset(one.parts[0] for one in read if one.kind == "DELTA")
+        written = frozenset(one.parts[0] for one in read if one.kind == "WRITES")
         target = next((one for one in named if one.kind == "TARGET"), None)
-        if target is None:
+        if target is None or targets is None:
+            if written:
+                raise refused("Spark makes a write of it, and it does not look like one")
             return Allowed(DataFrame(sources.rows(session, analysed), spark), tables)
-        assert targets is not None
-        places_written = frozenset(one.parts[0] for one in read if one.kind == "WRITES")
-        table = written_table(spark, shown(target.parts), places_written, targets)
+        table = written_table(spark, shown(target.parts), written, targets)
         return Write(analysed, table, tables | {table.place})
 
 
