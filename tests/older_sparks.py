@@ -67,6 +67,20 @@ SINCE: Final[dict[str, tuple[str, str]]] = {
     "tests/e2e/test_roll_ups.py::test_through_the_optimiser": ("4.2", "MAX_BY of more than one"),
     "tests/e2e/test_roll_ups.py::test_a_set_with_null": ("4.2", "RESPECT NULLS of COLLECT_SET"),
     "tests/e2e/test_whole_queries.py::test_delta_takes_no": ("4.1", "PRIMARY KEY in CREATE TABLE"),
+    "tests/results/test_writes.py::test_allowed[INSERT INTO w BY NAME REPLACE": (
+        "4.2",
+        "REPLACE WHERE with BY NAME",
+    ),
+    "tests/results/test_refused_writes.py::test_who_may_not_write_is_told_so"
+    "[INSERT INTO w BY NAME REPLACE": ("4.2", "REPLACE WHERE with BY NAME"),
+    "tests/results/test_refused_writes.py::test_refused[INSERT INTO seen SELECT a, b FROM STREAM": (
+        "4.1",
+        "STREAM before a table",
+    ),
+    "tests/results/test_refused_writes.py::test_refused[BEGIN": (
+        "4.1",
+        "SQL scripting without a setting",
+    ),
     "tests/e2e/test_bad_input.py::test_a_definition_that_cannot_be_cached[join by floats": (
         "4.2",
         "its optimizer normalises floats before our rule: on an older one the join is stored as "
