@@ -211,6 +211,7 @@ def test_a_table_is_read_by_the_ranges(lab: Lab) -> None:
         "date_add(d, CAST(n AS TINYINT)) = DATE'2023-02-01'",
         "date_add(d, day(d)) = DATE'2023-02-01'",
         "date_format(d, 'MM-yyyy') = '02-2023'",
+        "year(d) = 2023 AND date_format(d, 'BBBB') = 'x'",
         "year(coalesce(d, DATE'2023-01-01')) = 2023",
     ],
 )
@@ -222,6 +223,13 @@ def test_nothing_is_added_where_it_is_not_implied_or_may_hide_an_error(
     with setting(lab.spark, SETTING, "false"):
         # names of the same columns have other numbers
         assert _bare(str(_condition(lab.spark.table("few").where(condition)))) == _bare(found)
+
+
+def test_nothing_is_added_by_the_older_formatter(lab: Lab) -> None:
+    _days(lab, "older", "USING delta", days=30)
+    with setting(lab.spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"):
+        found = _condition(lab.spark.table("older").where("date_format(d, 'yyyy') = '2022'"))
+    assert ">=" not in str(found)
 
 
 def test_hits_stay_hits(lab: Lab) -> None:

@@ -27,6 +27,7 @@ import org.apache.spark.sql.catalyst.expressions.Month;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.Quarter;
 import org.apache.spark.sql.catalyst.expressions.Year;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.IntegerType;
@@ -44,8 +45,7 @@ final class Implied {
         "yyyy-MM", Pattern.compile("\\d{4}-\\d\\d"), "yyyy-MM-dd", Pattern.compile("\\d{4}-\\d\\d-\\d\\d"),
         "yyyy/MM", Pattern.compile("\\d{4}/\\d\\d"), "yyyy/MM/dd", Pattern.compile("\\d{4}/\\d\\d/\\d\\d"),
         "yyyyMM", Pattern.compile("\\d{6}"), "yyyyMMdd", Pattern.compile("\\d{8}"));
-    /** Before the calendar was changed the older formatter counts days otherwise. */
-    private static final int FIRST_YEAR = 1600;
+    private static final String POLICY = "spark.sql.legacy.timeParserPolicy";
 
     /** An expression and where it lies. */
     record Ranged(Expression expression, Interval interval) {
@@ -191,14 +191,25 @@ final class Implied {
         return Interval.ALL;
     }
 
-    private static Interval days(Expression format, Object text) {
+    /** Whether a format is among those that are looked into; others may be refused when a row is formatted. */
+    static boolean isKnown(DateFormatClass function) {
+        return form(function.right()) != null;
+    }
+
+    private static Pattern form(Expression format) {
         Object written = format instanceof Literal ? ((Literal) format).value() : null;
-        Pattern form = written == null ? null : FORMATS.get(written.toString());
+        // the older formatter has other offsets for the years before 1900
+        boolean isOlder = "LEGACY".equalsIgnoreCase(SQLConf.get().getConfString(POLICY, "CORRECTED").trim());
+        return written == null || isOlder ? null : FORMATS.get(written.toString());
+    }
+
+    private static Interval days(Expression format, Object text) {
+        Pattern form = form(format);
         if (form == null || !(text instanceof UTF8String) || !form.matcher(text.toString()).matches()) {
             return Interval.ALL;
         }
         Matcher parts = DATE.matcher(text.toString());
-        if (!parts.matches() || Integer.parseInt(parts.group(1)) < FIRST_YEAR) {
+        if (!parts.matches() || Integer.parseInt(parts.group(1)) < 1) {
             return Interval.ALL;
         }
         int year = Integer.parseInt(parts.group(1));

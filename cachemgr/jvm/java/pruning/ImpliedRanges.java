@@ -8,6 +8,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.DateFormatClass;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
@@ -23,7 +24,6 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
@@ -170,8 +170,7 @@ public final class ImpliedRanges extends Rule<LogicalPlan> {
         if (!(read.relation() instanceof HadoopFsRelation)) {
             return false;
         }
-        Object format = ((HadoopFsRelation) read.relation()).fileFormat();
-        return format instanceof ParquetFileFormat || format instanceof OrcFileFormat;
+        return ((HadoopFsRelation) read.relation()).fileFormat() instanceof ParquetFileFormat;
     }
 
     private static boolean isOf(Expression column, Set<String> partitions) {
@@ -187,7 +186,7 @@ public final class ImpliedRanges extends Rule<LogicalPlan> {
             if (!isWider && !(isTemporal(from) && isTemporal(to))) {
                 return false;
             }
-        } else if (!isNamed(expression)) {
+        } else if (!isNamed(expression) || expression instanceof DateFormatClass && !Implied.isKnown((DateFormatClass) expression)) {
             return false;
         }
         for (Object child : Scala.list(expression.children())) {
