@@ -22,6 +22,7 @@ from bench import (
     spark_overhead,
     start_up,
     statements,
+    thrift_results,
 )
 from bench.plot import latency_plot
 from bench.results import Figure, table, write
@@ -45,6 +46,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
 _APART: dict[str, Callable[[float], list[Figure]]] = {
     "change-sizes": change_sizes.run,
     "statements": statements.run,
+    "thrift-results": thrift_results.run,
 }
 
 

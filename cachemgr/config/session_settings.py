@@ -353,6 +353,32 @@ SETTINGS: tuple[Setting, ...] = (
         "as it is.",
     ),
     _setting(
+        "results.toFiles",
+        "results_to_files",
+        "boolean",
+        "false",
+        "runtime",
+        "In a Thrift server: write the rows of a SELECT into files first, and send them from "
+        "there.",
+    ),
+    _setting(
+        "results.location",
+        "results_location",
+        "optional text",
+        "",
+        "startup",
+        "In a Thrift server: the folder for those files, which it and all executors reach; a local "
+        "master has spark.local.dir.",
+    ),
+    _setting(
+        "results.partitionBytes",
+        "results_partition_bytes",
+        "size",
+        "4m",
+        "runtime",
+        "In a Thrift server: how much of those files is read at a time, about.",
+    ),
+    _setting(
         "decisionLog.enabled",
         "decision_log_enabled",
         "boolean",
@@ -366,7 +392,7 @@ FIXED: Final = frozenset(
     PREFIX + name
     for name in (
         "mode", "metastore.url", "url", "token", "tokenFile", "maxOutage", "location", "dropGrace",
-        "trustUnvalidated", "trustUserNames", "admins", "ddl",
+        "trustUnvalidated", "trustUserNames", "admins", "ddl", "results.location",
     )
 )  # fmt: skip
 BY_KEY: Final[Mapping[str, Setting]] = {setting.key: setting for setting in SETTINGS}
@@ -415,6 +441,9 @@ class Settings:
     ddl: Ddl = Ddl.OWNERS
     sidecar_python: str = ""
     sidecar_timeout: str = "250ms"
+    results_to_files: bool = False
+    results_location: str = ""
+    results_partition_bytes: int = 4 * 1024 * 1024
     decision_log_enabled: bool = True
 
     @property

@@ -72,7 +72,8 @@ def server_conf(folder: Path, **more: str) -> dict[str, str]:
 def submit(conf: Mapping[str, str], *rest: str) -> list[str]:
     """The command that starts a main class of Spark's."""
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    return [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *pairs, *rest]
+    master = conf.get("spark.master", "local[2]")
+    return [str(spark_home() / "bin" / "spark-submit"), "--master", master, *pairs, *rest]
 
 
 def spark_sql(

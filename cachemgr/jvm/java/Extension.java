@@ -11,6 +11,7 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.slf4j.LoggerFactory;
 
+import relationalcache.results.ToFilesStrategy;
 import relationalcache.sidecar.Parsers;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
@@ -29,6 +30,7 @@ public final class Extension extends AbstractFunction1<SparkSessionExtensions, B
         }
         Hook.extend(extensions);
         extensions.injectParser(new Parsers());
+        extensions.injectPlannerStrategy(new ToFilesStrategy.Builder());
         return BoxedUnit.UNIT;
     }
 

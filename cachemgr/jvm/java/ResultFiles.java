@@ -52,27 +52,31 @@ public final class ResultFiles {
 
         @Override
         public Object apply() {
-            SparkPlan plan = execution.executedPlan();
-            List<Attribute> output = new ArrayList<>();
-            for (Object attribute : Scala.list(plan.output())) {
-                output.add(((Attribute) attribute).withName("c" + output.size()));
-            }
-            Configuration hadoop = spark.sessionState().newHadoopConf();
-            hadoop.setLong("parquet.block.size", groupBytes);
-            // a reader is to know from the size of a row group what its rows take in memory
-            hadoop.setBoolean("parquet.enable.dictionary", false);
-            DelayedCommitProtocol committer =
-                new DelayedCommitProtocol("statement", folder, Scala.none(), Scala.none());
-            scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
-            scala.collection.immutable.Seq nothing = Scala.seq(List.of());
-            DeltaFileFormatWriter$.MODULE$.write(
-                spark, plan, new ParquetFileFormat(), committer, new OutputSpec(folder, none, Scala.seq(output)), hadoop,
-                nothing, Scala.none(), nothing, none, 0);
             List<String> names = new ArrayList<>();
-            for (Object file : Scala.list(committer.addedStatuses())) {
-                names.add(((AddFile) file).path());
+            for (AddFile file : written(spark, execution.executedPlan(), folder, groupBytes, new ParquetFileFormat())) {
+                names.add(file.path());
             }
             return String.join("\n", names);
         }
+    }
+
+    /** The files of the rows of a plan, which runs in an execution of Spark's already, in the order of the rows. */
+    public static List<AddFile> written(
+        SparkSession spark, SparkPlan plan, String folder, long groupBytes, ParquetFileFormat format) {
+        List<Attribute> output = new ArrayList<>();
+        for (Object attribute : Scala.list(plan.output())) {
+            output.add(((Attribute) attribute).withName("c" + output.size()));
+        }
+        Configuration hadoop = spark.sessionState().newHadoopConf();
+        hadoop.setLong("parquet.block.size", groupBytes);
+        // a reader is to know from the size of a row group what its rows take in memory
+        hadoop.setBoolean("parquet.enable.dictionary", false);
+        DelayedCommitProtocol committer = new DelayedCommitProtocol("statement", folder, Scala.none(), Scala.none());
+        scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
+        scala.collection.immutable.Seq nothing = Scala.seq(List.of());
+        DeltaFileFormatWriter$.MODULE$.write(
+            spark, plan, format, committer, new OutputSpec(folder, none, Scala.seq(output)), hadoop, nothing, Scala.none(),
+            nothing, none, 0);
+        return Scala.list(committer.addedStatuses());
     }
 }

@@ -12,7 +12,7 @@ public final class StatementError extends ConditionError {
     }
 
     /** To be thrown by what has no position in a text. Spark's own methods throw these without saying so. */
-    static RuntimeException of(String code, String message) {
+    public static RuntimeException of(String code, String message) {
         return raised(new StatementError(code, message, 0, 0));
     }
 
