@@ -179,7 +179,7 @@ def _condition(frame: DataFrame) -> Column:
 
 def test_a_table_is_read_by_the_ranges(lab: Lab) -> None:
     """Ten days a file, of two years; see docs/pruning.md."""
-    _days(lab, "sorted", "USING delta")
+    _days(lab, "sorted")
     for column in ("d", "ts", "ntz"):
         for form, most in (
             ("year({0}) = 2023 AND month({0}) = 2", 5),
@@ -218,7 +218,7 @@ def test_a_table_is_read_by_the_ranges(lab: Lab) -> None:
 def test_nothing_is_added_where_it_is_not_implied_or_may_hide_an_error(
     lab: Lab, condition: str
 ) -> None:
-    _days(lab, "few", "USING delta", days=30)
+    _days(lab, "few", days=30)
     found = str(_condition(lab.spark.table("few").where(condition)))
     with setting(lab.spark, SETTING, "false"):
         # names of the same columns have other numbers
@@ -226,14 +226,14 @@ def test_nothing_is_added_where_it_is_not_implied_or_may_hide_an_error(
 
 
 def test_nothing_is_added_by_the_older_formatter(lab: Lab) -> None:
-    _days(lab, "older", "USING delta", days=30)
+    _days(lab, "older", days=30)
     with setting(lab.spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"):
         found = _condition(lab.spark.table("older").where("date_format(d, 'yyyy') = '2022'"))
     assert ">=" not in str(found)
 
 
 def test_hits_stay_hits(lab: Lab) -> None:
-    _days(lab, "asked", "USING delta", days=400)
+    _days(lab, "asked", days=400)
     lab.cache(
         "by_year AS SELECT year(d) AS y, n % 3 AS k, COUNT(*) AS c, SUM(n) AS s FROM asked "
         "GROUP BY year(d), n % 3"
@@ -250,7 +250,7 @@ def test_hits_stay_hits(lab: Lab) -> None:
 
 
 def test_caches_and_generated_columns_are_read_by_the_ranges(lab: Lab) -> None:
-    _days(lab, "daily", "USING delta")
+    _days(lab, "daily")
     lab.cache("flat CLUSTER BY (d) AS SELECT d, ts, n FROM daily")
     query = "SELECT COUNT(*), SUM(n) FROM daily WHERE year(d) = 2022 AND month(d) = 2"
     found = lab.spark.sql(query)
@@ -274,7 +274,7 @@ def _bare(condition: str) -> str:
     return re.sub(r"#\d+L?", "", condition)
 
 
-def _days(lab: Lab, name: str, using: str, days: int = 730) -> None:
+def _days(lab: Lab, name: str, days: int = 730) -> None:
     lab.plain.sql(f"DROP TABLE IF EXISTS {name}")
     frame = lab.plain.range(days * 24).selectExpr(
         "id AS n",
@@ -283,7 +283,7 @@ def _days(lab: Lab, name: str, using: str, days: int = 730) -> None:
         "TIMESTAMP_NTZ'2022-01-01 00:00:00' + make_dt_interval(0, CAST(id AS INT)) AS ntz",
     )
     frame.repartitionByRange(days // 10, "d").sortWithinPartitions("n").write.format(
-        using.split()[1]
+        "delta"
     ).saveAsTable(name)
 
 

@@ -248,11 +248,8 @@ def _hits(session: SparkSession, rows: DataFrame) -> tuple[str, ...]:
 
 def _unanswered(error: Py4JError) -> CacheManagerError:
     """Spark has given no answer: of a connection that broke nobody knows what it does."""
-    code = (
-        ErrorCode.SPARK_LOST
-        if isinstance(error, Py4JNetworkError)
-        else (ErrorCode.STATEMENT_FAILED)
-    )
+    is_lost = isinstance(error, Py4JNetworkError)
+    code = ErrorCode.SPARK_LOST if is_lost else ErrorCode.STATEMENT_FAILED
     return CacheManagerError(code, f"Spark failed: {_first_line(error)}")
 
 
