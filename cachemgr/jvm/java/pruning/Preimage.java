@@ -81,7 +81,7 @@ final class Preimage {
             || expression instanceof GetStructField && isColumn(((GetStructField) expression).child());
     }
 
-    /** The days of which the local date lies between two days, in time of a zone. */
+    /** The moments, in microseconds, whose local date in a zone lies between two days. */
     static Interval times(Interval days, ZoneId zone) {
         ZoneRules rules = zone.getRules();
         Long low = null;
