@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -41,7 +42,7 @@ def jars_of(coordinates: str) -> str | None:
     if known:
         return known
     print("Fetching Delta's jars (90 MB, once for each version)", file=sys.stderr, flush=True)
-    found = _fetched(coordinates)
+    found = _fetched(coordinates, record.parent / "ivy")
     if found is not None:
         with suppress(OSError):
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -111,10 +112,27 @@ def _are_there(jars: str) -> bool:
     return all(path.is_file() for path in _paths(jars))
 
 
-def _fetched(coordinates: str) -> str | None:
+def _fetched(coordinates: str, ivy: Path) -> str | None:
+    """Asked with the user's own repositories first, and then as if there were none: Maven leaves
+    the descriptions of modules in its repository without their jars; Ivy then looks for the jars
+    nowhere else, and keeps in mind that it is to look there.
+
+    Args:
+        ivy: Where Ivy keeps the jars of the second attempt.
+    """
+    found = _resolved(coordinates, "")
+    if found is not None:
+        return found
+    with tempfile.TemporaryDirectory() as empty:
+        return _resolved(coordinates, f"-Duser.home={empty} -Divy.home={ivy}")
+
+
+def _resolved(coordinates: str, options: str) -> str | None:
+    given = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {options}".strip()
     try:
         done = subprocess.run(
             [sys.executable, "-m", "cachemgr.spark.delta_jars", coordinates],
+            env={**os.environ, "SPARK_SUBMIT_OPTS": given},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

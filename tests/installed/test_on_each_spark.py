@@ -14,7 +14,7 @@ import pytest
 from cachemgr.sparks import DELTA
 from tests.installation import PROJECT
 from tests.installed.environments import SPARKS, Installed
-from tests.processes import Replica, replicas, until
+from tests.processes import SMALL_JVM, Replica, replicas, until
 from tests.readme import DEFAULTS, defaults, follow
 from tests.worlds import upgraded
 
@@ -132,6 +132,8 @@ def test_the_jar_by_its_coordinates(
         "spark.jars.packages": f"{ours},{delta}",
         "spark.jars.repositories": (release / "maven").as_uri(),
         "spark.jars.ivy": str(tmp_path / "ivy"),
+        # a home without what Maven keeps, where Ivy would take descriptions without their jars
+        "spark.driver.extraJavaOptions": f"{SMALL_JVM} -Duser.home={tmp_path}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",

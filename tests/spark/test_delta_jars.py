@@ -47,7 +47,7 @@ def test_it_is_asked_once_and_again_when_a_jar_is_gone(monkeypatch, tmp_path, ca
     assert len(asked) == 1 and asked[0][-1] == DELTA
     assert capsys.readouterr().err.count("Fetching") == 1
     jars[1].unlink()
-    assert delta_jars.jars_of(DELTA) is None and len(asked) == 2
+    assert delta_jars.jars_of(DELTA) is None and len(asked) == 3
 
 
 def test_where_there_is_no_home_spark_is_left_to_ask(monkeypatch):
@@ -67,7 +67,29 @@ def test_where_there_is_no_home_spark_is_left_to_ask(monkeypatch):
 def test_what_cannot_be_fetched_is_not_remembered(monkeypatch, tmp_path, output):
     asked = maven(monkeypatch, output)
     assert delta_jars.jars_of(DELTA) is delta_jars.jars_of(DELTA) is None
-    assert len(asked) == 2 and not (tmp_path / "cache").exists()
+    assert len(asked) == 4 and not (tmp_path / "cache").exists()
+
+
+POM = """<project><modelVersion>4.0.0</modelVersion>
+<groupId>a.b</groupId><artifactId>c</artifactId><version>1</version></project>"""
+
+
+def test_a_module_that_the_users_maven_has_without_its_jar_is_found(monkeypatch, tmp_path):
+    """Maven fetches the descriptions of all versions that it weighs, and the jar of one."""
+    at = "a/b/c/1"
+    home, repository = tmp_path / "home" / ".m2" / "repository" / at, tmp_path / "repository" / at
+    for folder in (home, repository):
+        folder.mkdir(parents=True)
+        (folder / "c-1.pom").write_text(POM)
+    (repository / "c-1.jar").write_bytes(b"PK\5\6" + bytes(18))  # an empty zip
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", f"-Duser.home={tmp_path / 'home'}")
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.jars.repositories {(tmp_path / 'repository').as_uri()}\n"
+    )
+    found = delta_jars.jars_of("a.b:c:1")
+    ours = tmp_path / "cache" / "relational-cache" / "ivy" / "jars" / "a.b_c-1.jar"
+    assert found == ours.as_uri()
 
 
 def test_a_server_is_given_those_of_the_spark_that_is_installed(monkeypatch, tmp_path, capsys):
