@@ -65,6 +65,8 @@ def status_of(error: CacheManagerError) -> int:
     # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
     if isinstance(error, MetastoreError) or error.code in NO_SPARK:
         return 503
+    if error.code == ErrorCode.RESULT_OF_ANOTHER_RELEASE:  # which another replica may be of
+        return 503
     return 500 if error.code == ErrorCode.RESULT_DAMAGED else 400
 
 

@@ -92,14 +92,12 @@ class Manifest:
             text: What `to_json` gave.
 
         Raises:
-            CacheManagerError: It is none, or one of a later release.
+            CacheManagerError: It is none (RESULT_DAMAGED), or one of a later release.
         """
         try:
             data = json.loads(text)
-            if data["version"] != _VERSION:
-                raise ValueError(
-                    f"it is of version {data['version']}, and {_VERSION} is known here"
-                )
+            if data["version"] > _VERSION:
+                raise _of_a_later_release(data["version"])
             if not data["columns"] or not data["files"]:
                 raise ValueError("it names no columns, or no files")
             return cls(
@@ -122,6 +120,15 @@ def damaged(why: str) -> CacheManagerError:
     """
     return CacheManagerError(
         ErrorCode.RESULT_DAMAGED, f"the result cannot be read: {why}; run the statement again"
+    )
+
+
+def _of_a_later_release(version: int) -> CacheManagerError:
+    return CacheManagerError(
+        ErrorCode.RESULT_OF_ANOTHER_RELEASE,
+        f"the result is of version {version}, which a later release of the service has written, "
+        f"and versions up to {_VERSION} are known here; ask a replica of that release, or upgrade "
+        "this one",
     )
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from cachemgr.api.errors import status_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.results.folders import Folder, Results
 from cachemgr.results.manifest import Manifest, ResultColumn, ResultFile
@@ -87,10 +88,20 @@ def test_what_is_not_as_it_was_written_is_told(tmp_path: Path) -> None:
     second.unlink()
     with pytest.raises(CacheManagerError, match=r"RESULT_DAMAGED.*part-00001"):
         numbers(result)
-    for text in ("", "{}", '{"version": 9}', '{"version": 1, "columns": 3}'):
+    for text in ("", "{}", '{"version": "x"}', '{"version": 1, "columns": 3}'):
         (tmp_path / "r" / "manifest.json").write_text(text)
         with pytest.raises(CacheManagerError, match=r"RESULT_DAMAGED.*manifest cannot be read"):
             Result.at(Folder(fs.LocalFileSystem(), str(tmp_path / "r")))
+
+
+def test_a_result_of_a_later_release_is_not_called_damaged(tmp_path: Path) -> None:
+    """While replicas are upgraded, an old one is asked for what a new one has written."""
+    written(tmp_path / "r", [[1, 2]])
+    manifest = tmp_path / "r" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(CacheManagerError, match="ask a replica of that release") as caught:
+        Result.at(Folder(fs.LocalFileSystem(), str(tmp_path / "r")))
+    assert caught.value.code == "RESULT_OF_ANOTHER_RELEASE" and status_of(caught.value) == 503
 
 
 @pytest.mark.parametrize("name", ["../x.parquet", ".hidden", "a/b"])
