@@ -15,6 +15,7 @@ from bench import (
     incremental_cost,
     match_latency,
     memories,
+    preview,
     refresh_cost,
     registry_changes,
     scheduler_look,
@@ -45,6 +46,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
 # They take long: only where they are asked for.
 _APART: dict[str, Callable[[float], list[Figure]]] = {
     "change-sizes": change_sizes.run,
+    "preview": lambda scale: preview.run(),
     "statements": statements.run,
     "thrift-results": thrift_results.run,
 }

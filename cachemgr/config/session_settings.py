@@ -379,6 +379,24 @@ SETTINGS: tuple[Setting, ...] = (
         "In a Thrift server: how much of those files is read at a time, about.",
     ),
     _setting(
+        "preview.concurrentJobs",
+        "preview_concurrent_jobs",
+        "integer",
+        "0",
+        "runtime",
+        "In the process of statements: so many jobs at once look for the first rows of a query, "
+        "each in the next few partitions. 0 stands for as many as there are processors, up to 16.",
+    ),
+    _setting(
+        "preview.growth",
+        "preview_growth",
+        "factor",
+        "1.5",
+        "runtime",
+        "In the process of statements: by how much the partitions of such a job grow after so many "
+        "jobs.",
+    ),
+    _setting(
         "decisionLog.enabled",
         "decision_log_enabled",
         "boolean",
@@ -444,6 +462,8 @@ class Settings:
     results_to_files: bool = False
     results_location: str = ""
     results_partition_bytes: int = 4 * 1024 * 1024
+    preview_concurrent_jobs: int = 0
+    preview_growth: float = 1.5
     decision_log_enabled: bool = True
 
     @property

@@ -12,6 +12,7 @@ from cachemgr.config.setting_values import (
     parse_bool,
     parse_bytes,
     parse_duration,
+    parse_factor,
     parse_int,
     parse_optional,
     parse_spark_version,
@@ -39,13 +40,14 @@ class Ddl(StrEnum):
 
 
 Kind = Literal[
-    "boolean", "integer", "text", "optional text", "mode", "users", "duration", "size",
+    "boolean", "integer", "factor", "text", "optional text", "mode", "users", "duration", "size",
     "spark version",
 ]  # fmt: skip
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "boolean": parse_bool,
     "integer": parse_int,
+    "factor": parse_factor,
     "text": parse_text,
     "optional text": parse_optional,
     "spark version": parse_spark_version,

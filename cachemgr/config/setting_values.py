@@ -90,6 +90,13 @@ def parse_int(text: str) -> int:
     return int(text)
 
 
+def parse_factor(text: str) -> float:
+    """Read a factor of at least 1, as 1.5."""
+    if not re.fullmatch(r"\s*[0-9]{1,6}(\.[0-9]{1,6})?\s*", text) or not 1 <= float(text) <= 1000:
+        raise ValueError("a factor from 1 to 1000, as 1.5")
+    return float(text)
+
+
 def parse_text(text: str) -> str:
     """Read a text that is not empty, without the blanks around it."""
     if not text.strip():

@@ -45,6 +45,7 @@ DOORS: Final = frozenset(
         "Writes",
         "local.LocalAnswer",
         "prepared.Prepared",
+        "results.Preview",
         "sidecar.Sidecar",
     }
 )

@@ -22,6 +22,7 @@ from cachemgr.results.folders import Folder
 from cachemgr.results.manifest import Manifest, ResultColumn, ResultFile
 from cachemgr.results.reader import batches_of
 from cachemgr.results.types import is_nested, refuse_types
+from cachemgr.spark.results.preview import first_rows
 
 WRITING: Final = {
     # a file's rows as they were computed: see `cachemgr.delta.own_session`
@@ -108,7 +109,7 @@ class ResultWriter:
             frame = frame.limit(most_rows + 1)
         bound = frame._jdf.queryExecution().optimizedPlan().maxRows()
         if bound.isDefined() and bound.get() <= _FEW_ROWS and not is_nested(columns):
-            files = [_collected(frame, folder)]
+            files = [_collected(first_rows(self._spark, frame), folder)]
         else:
             files = self._written(frame, folder, uri)
             if len(files) > _MANY_FILES and sum(f.bytes for f in files) < _SMALL_BYTES * len(files):
