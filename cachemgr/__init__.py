@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         disable,
         enable,
         explain,
+        files_opened,
         is_enabled,
         would_answer,
     )
@@ -29,6 +30,7 @@ __all__ = [
     "disable",
     "enable",
     "explain",
+    "files_opened",
     "is_enabled",
     "would_answer",
 ]

@@ -239,11 +239,12 @@ def _describe(cur: Cursor) -> DescribeRelationalCache:
 
 
 def _explain_rewrite(cur: Cursor) -> ExplainRewrite:
+    files = cur.accept("FILES") is not None
     format_json = False
     if cur.accept("FORMAT", label="FORMAT JSON"):
         cur.expect("JSON")
         format_json = True
-    return ExplainRewrite(read_query(cur), format_json)
+    return ExplainRewrite(read_query(cur), format_json, files)
 
 
 def _explain_refresh(cur: Cursor) -> ExplainRefresh:

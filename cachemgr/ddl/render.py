@@ -102,8 +102,9 @@ def render(statement: Statement) -> str:
             return f"EXPLAIN {_create(inner)}"
         case CreateRecordPreservingJoin():
             return _create_join(statement)
-        case ExplainRewrite(query, format_json):
-            return f"EXPLAIN REWRITE {'FORMAT JSON ' if format_json else ''}{query.text}"
+        case ExplainRewrite(query, format_json, files):
+            words = ("FILES " if files else "") + ("FORMAT JSON " if format_json else "")
+            return f"EXPLAIN REWRITE {words}{query.text}"
         case ShowRelationalCaches(pattern):
             return "SHOW RELATIONAL CACHES" + ("" if pattern is None else f" LIKE {quote(pattern)}")
         case ShowRecordPreservingJoins():

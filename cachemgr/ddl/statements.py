@@ -163,10 +163,11 @@ class DescribeRelationalCache:
 
 @dataclass(frozen=True, slots=True)
 class ExplainRewrite:
-    """EXPLAIN REWRITE [FORMAT JSON] query."""
+    """EXPLAIN REWRITE [FILES] [FORMAT JSON] query."""
 
     query: SelectText
     format_json: bool = False
+    files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,6 +12,7 @@ from cachemgr.reason_text import candidate_rows, masked_reasons, reason_text
 from cachemgr.secrets import masked_sql
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
+from cachemgr.serving.files_opened import FilesOpened
 from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.vocabulary import FreshnessKind
@@ -84,6 +85,8 @@ class Explanation:
         notes: What the session's settings do to it besides, for people.
         spent: The steps that deciding takes, at first sight.
         computed: How the rows of a query over sets held in memory are computed, for people.
+        files: What it would open, where that was asked for.
+        files_without: What it would open without caches, where that was asked for.
         own: Of this what is of the query itself, where some is of its subqueries.
         subqueries: Each of them, as a query of its own.
     """
@@ -102,6 +105,8 @@ class Explanation:
     notes: tuple[str, ...] = ()
     spent: Spent | None = None
     computed: str | None = None
+    files: FilesOpened | None = None
+    files_without: FilesOpened | None = None
     own: Explanation | None = None
     subqueries: tuple[Explanation, ...] = ()
 
@@ -140,6 +145,8 @@ class Explanation:
             "behind": [behind.as_data() for behind in self.behind],
             "notes": list(self.notes),
             "computed": self.computed,
+            "files": None if self.files is None else self.files.as_data(),
+            "filesWithout": None if self.files_without is None else self.files_without.as_data(),
             "spent": None if self.spent is None else spent_data(self.spent),
             "reasons": [reason_data(r) for r in self.reasons],
             "candidates": [candidate_data(c) for c in self.candidates],
@@ -152,6 +159,16 @@ class Explanation:
         return table(JSON, [(json.dumps(self.as_data(), indent=2),)])
 
     def _items(self) -> list[tuple[str, str]]:
+        return [*self._decided(), *self._opened()]
+
+    def _opened(self) -> Iterator[tuple[str, str]]:
+        if self.files is not None:
+            yield from self.files.lines()
+        if self.files_without is not None and self.files_without != self.files:
+            for item, value in self.files_without.lines():
+                yield f"without caches: {item}", value
+
+    def _decided(self) -> list[tuple[str, str]]:
         computed = [] if self.computed is None else [("computed", self.computed)]
         if self.own is None:
             return [("result", self._result()), *computed, *self._found()]

@@ -26,6 +26,7 @@ from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.serving.explain import Explanation
 from cachemgr.serving.feed import release_feed
+from cachemgr.serving.files_opened import FilesOpened
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.spark import failures, hook
 from cachemgr.spark.application import Application
@@ -33,6 +34,7 @@ from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.definitions.what_if import answers_if_built
 from cachemgr.spark.explaining import explain_query
+from cachemgr.spark.files_opened import files_of
 from cachemgr.spark.hints import expect_own_hints, install_dataframe_hint
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
@@ -225,12 +227,14 @@ def is_enabled(spark: SparkSession) -> bool:
     return _key(spark) in _enabled
 
 
-def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
+def explain(spark: SparkSession, query: str | DataFrame, *, files: bool = False) -> Explanation:
     """Which cache would answer a query now, which grouping set, or why not. Runs no job.
 
     Args:
         spark: An enabled session.
         query: One SELECT, or a DataFrame.
+        files: Also tell which files would be opened, with caches and without. The query is planned
+            both ways for that, as Spark's EXPLAIN plans it: Delta looks for files by jobs.
 
     Raises:
         ConfigurationError: The session is not enabled.
@@ -240,7 +244,17 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
     if not isinstance(query, str | DataFrame):
         raise TypeError(f"a query is a text or a DataFrame, and not {type(query).__name__}")
     text = substituted(spark, query) if isinstance(query, str) else query
-    return explain_query(spark, _of(spark).session, text)
+    return explain_query(spark, _of(spark).session, text, files=files)
+
+
+def files_opened(frame: DataFrame) -> FilesOpened:
+    """Which files a query has opened, of how many, and how dynamic pruning went.
+
+    Args:
+        frame: A DataFrame whose rows were asked for by `collect`, `toLocalIterator` or `toArrow`:
+            PySpark makes another query of it for most other actions.
+    """
+    return files_of(frame)
 
 
 def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.base_state import BaseState, TableAt, Unreadable, counted, millis
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint, result_settings
-from cachemgr.ddl.statements import SelectText
+from cachemgr.ddl.statements import ExplainRewrite, SelectText
 from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.storage import Files
@@ -60,7 +60,7 @@ class SparkEngine:
         spark: The session.
         session: What it decides by.
         metastore: Where its caches are recorded.
-        explain: EXPLAIN REWRITE of a text.
+        explain: EXPLAIN REWRITE of a text, with the files or without.
         now: The clock.
     """
 
@@ -69,7 +69,7 @@ class SparkEngine:
         spark: SparkSession,
         session: CacheSession,
         metastore: Metastore,
-        explain: Callable[[str], Explanation],
+        explain: Callable[[str, bool], Explanation],
         now: Callable[[], datetime],
     ) -> None:
         self._session = session
@@ -280,10 +280,10 @@ class SparkEngine:
         found = open_ways(plan, match_options(settings))
         return [(ways.table, ways.change.value, ways.told()) for ways in found]
 
-    def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
+    def explain_rewrite(self, statement: ExplainRewrite) -> ResultRows:
         """Which cache would answer a query, or why none."""
-        explanation = self._explain(query)
-        return explanation.json() if as_json else explanation.rows()
+        explanation = self._explain(statement.query.text, statement.files)
+        return explanation.json() if statement.format_json else explanation.rows()
 
     def files(self, location: str) -> Files:
         """The storage of a place."""

@@ -23,6 +23,7 @@ from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.hidden import without_hidden
 from cachemgr.spark import hook
+from cachemgr.spark.files_opened import files_planned
 from cachemgr.spark.held.pins import PinStore
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, QueryFiles, Replacement
@@ -45,7 +46,12 @@ _STREAM: Final = Reason(
 
 
 def explain_query(
-    spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
+    spark: SparkSession,
+    session: CacheSession,
+    query: str | DataFrame,
+    asker: Asker = OWN_USER,
+    *,
+    files: bool = False,
 ) -> Explanation:
     """Which cache would answer a query now, which grouping set, or why not. Runs no job.
 
@@ -54,6 +60,8 @@ def explain_query(
         session: What decides.
         query: One SELECT, substituted already where that is to be; or a DataFrame.
         asker: Who runs it.
+        files: Also tell which files would be opened, with caches and without. The query is planned
+            both ways for that, as Spark's EXPLAIN plans it: Delta looks for files by jobs.
 
     Raises:
         ConfigurationError: A setting of ours is not accepted.
@@ -76,10 +84,18 @@ def explain_query(
     found = decider.decision(outcome)
     if asker.name is not None:
         found = without_hidden(found, lambda name: session.why_not(asker, settings, name))
-    if settings.mode is Mode.PLAN_ONLY:  # its notes say that it runs on its tables
-        return explanation_of(found, notes=notes)
-    why_not = outcome.computed if outcome.computed is not None else decider.not_held
-    return replace(explanation_of(found, notes=notes), computed=_computed(why_not))
+    told = explanation_of(found, notes=notes)
+    plan_only = settings.mode is Mode.PLAN_ONLY  # its notes say that it runs on its tables
+    if not plan_only:
+        why_not = outcome.computed if outcome.computed is not None else decider.not_held
+        told = replace(told, computed=_computed(why_not))
+    if not files:
+        return told
+    without = files_planned(spark, read, None)
+    if plan_only or not found.hits:
+        return replace(told, files=without)
+    again = _ExplainingDecider(session, hints, asker)
+    return replace(told, files=files_planned(spark, read, again), files_without=without)
 
 
 def _not_held(

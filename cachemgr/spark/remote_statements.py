@@ -51,10 +51,10 @@ class RemoteStatements:
 
     Args:
         service: What the session follows, for messages.
-        explain: EXPLAIN REWRITE of a text.
+        explain: EXPLAIN REWRITE of a text, with the files or without.
     """
 
-    def __init__(self, service: str, explain: Callable[[str], Explanation]) -> None:
+    def __init__(self, service: str, explain: Callable[[str, bool], Explanation]) -> None:
         self._service = service
         self._explain = explain
 
@@ -76,7 +76,7 @@ class RemoteStatements:
             ConfigurationError: It is to be run at the service; says how.
         """
         if isinstance(statement, ExplainRewrite):
-            explanation = self._explain(statement.query.text)
+            explanation = self._explain(statement.query.text, statement.files)
             return explanation.json() if statement.format_json else explanation.rows()
         how = _COMMANDS.get(type(statement), "the REST interface, or a session on the metastore")
         raise ConfigurationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from cachemgr.access.visitor import Visitor, visitor_of
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
+from cachemgr.serving.explain import Explanation
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.spark.definitions.analysis import analyse_definition
 from cachemgr.spark.engine import SparkEngine
@@ -49,9 +51,7 @@ def statements_of(
     """
     source = session.feed.source
     if not isinstance(source, MetastoreSource):
-        return RemoteStatements(
-            source.name, lambda text: explain_query(spark, session, text, asker)
-        )
+        return RemoteStatements(source.name, _explaining(spark, session, asker))
     return CacheService(
         source.metastore,
         _engine(spark, session, source.metastore, asker),
@@ -104,6 +104,10 @@ def plan_of(
 def _engine(
     spark: SparkSession, session: CacheSession, metastore: Metastore, asker: Asker = OWN_USER
 ) -> SparkEngine:
-    return SparkEngine(
-        spark, session, metastore, lambda text: explain_query(spark, session, text, asker), utc_now
-    )
+    return SparkEngine(spark, session, metastore, _explaining(spark, session, asker), utc_now)
+
+
+def _explaining(
+    spark: SparkSession, session: CacheSession, asker: Asker
+) -> Callable[[str, bool], Explanation]:
+    return lambda text, files: explain_query(spark, session, text, asker, files=files)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from cachemgr.base_state import BaseState, TableAt, Unreadable
-from cachemgr.ddl.statements import SelectText
+from cachemgr.ddl.statements import ExplainRewrite, SelectText
 from cachemgr.delta.storage import Files
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -154,7 +154,7 @@ class Engine(Protocol):
         change, and the ways in words."""
         ...
 
-    def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
+    def explain_rewrite(self, statement: ExplainRewrite) -> ResultRows:
         """Which cache would answer a query, or why none."""
         ...
 

@@ -189,8 +189,8 @@ class CacheService:
             case ShowSelectGrants():
                 grants = self._metastore.select_grants
                 return select_grants.rows(grants, self._engine, statement, told().may_see_grant)
-            case ExplainRewrite(query, format_json):
-                return self._engine.explain_rewrite(query.text, as_json=format_json)
+            case ExplainRewrite():
+                return self._engine.explain_rewrite(statement)
             case ExplainRefresh(name, mode):
                 cache, discretion = self._find(name), told()
                 if not discretion.may_see(cache):

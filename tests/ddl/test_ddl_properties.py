@@ -123,7 +123,10 @@ _BY_CLASS: dict[type, st.SearchStrategy[ddl.Statement]] = {
     ddl.ShowCreateRelationalCache: st.builds(ddl.ShowCreateRelationalCache, _NAME),
     ddl.DescribeRelationalCache: st.builds(ddl.DescribeRelationalCache, _NAME, st.booleans()),
     ddl.ExplainRewrite: st.builds(
-        ddl.ExplainRewrite, st.sampled_from(_SELECTS).map(ddl.SelectText), st.booleans()
+        ddl.ExplainRewrite,
+        st.sampled_from(_SELECTS).map(ddl.SelectText),
+        st.booleans(),
+        st.booleans(),
     ),
     ddl.ExplainRefresh: st.builds(ddl.ExplainRefresh, _NAME, _EXPLAINED),
     ddl.ExplainCreate: st.builds(ddl.ExplainCreate, _creates()),

@@ -10,6 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 
+import relationalcache.pruning.FilesOpened;
+
 /**
  * A query as it would be optimised, by the rule itself, with another decider in place of the session's, who is asked about
  * all of it. No job is run, nothing is counted, and the given plan stays as it is, but for marks on the nodes of its
@@ -23,15 +25,18 @@ final class Explain {
 
     final BiFunction decider;
     private final QueryPlanningTracker tracker;
+    /** Whether all of the plan is wanted, with the files that Delta finds by its own jobs, as Spark's EXPLAIN has it. */
+    private final boolean whole;
     private final Map failures = new LinkedHashMap();
     private String leftAlone = null;
     private boolean isComputed = false;
     private String notComputed = null;
     private LogicalPlan optimised = null;
 
-    private Explain(BiFunction decider, QueryPlanningTracker tracker) {
+    private Explain(BiFunction decider, QueryPlanningTracker tracker, boolean whole) {
         this.decider = decider;
         this.tracker = tracker;
+        this.whole = whole;
     }
 
     /** That of the query which this thread is optimising; null for any other query, such as one of Delta's own. */
@@ -66,7 +71,7 @@ final class Explain {
     static String query(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
         Hook.inject(spark);
         LogicalPlan copy = (LogicalPlan) analysed.clone();
-        Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()));
+        Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()), false);
         CURRENT.set(explain);
         try {
             org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
@@ -79,8 +84,47 @@ final class Explain {
         return explain.told();
     }
 
-    /** Ends the run where all plans are rewritten, ahead of what looks for statistics and files. */
+    /** See `FilesOpened.planned`: what a query would read as it would be answered, or without caches if there is no decider. */
+    static String files(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
+        Hook.inject(spark);
+        return (String) spark.withActive(new Files(spark, (LogicalPlan) analysed.clone(), decider));
+    }
+
+    /** In a session that is the active one, which is where Spark's planner looks for it. */
+    public static final class Files extends scala.runtime.AbstractFunction0 {
+        private final SparkSession spark;
+        private final LogicalPlan plan;
+        private final BiFunction decider;
+
+        Files(SparkSession spark, LogicalPlan plan, BiFunction decider) {
+            this.spark = spark;
+            this.plan = plan;
+            this.decider = decider;
+        }
+
+        public Object apply() {
+            Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()), true);
+            if (decider == null) {
+                Hook.enter();
+            } else {
+                CURRENT.set(explain);
+            }
+            try {
+                return FilesOpened.planned(spark, (LogicalPlan) new Run(spark, plan, explain).apply());
+            } finally {
+                CURRENT.remove();
+                if (decider == null) {
+                    Hook.leave();
+                }
+            }
+        }
+    }
+
+    /** Ends the run where all plans are rewritten, ahead of what looks for statistics and files, unless these are wanted. */
     void end(LogicalPlan plan) {
+        if (whole) {
+            return;
+        }
         optimised = plan;
         throw new Hook.Captured();
     }

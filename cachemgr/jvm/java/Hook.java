@@ -30,6 +30,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
 import relationalcache.local.LocalAnswer;
+import relationalcache.pruning.FilesOpened;
 import relationalcache.pruning.ImpliedRanges;
 
 /** What the rule of all sessions shares: who takes part, and which places are known. */
@@ -190,6 +191,16 @@ public final class Hook {
     /** See `Explain.query`. */
     public static String explain(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
         return Explain.query(spark, analysed, decider);
+    }
+
+    /** See `Explain.files`. */
+    public static String files(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
+        return Explain.files(spark, analysed, decider);
+    }
+
+    /** See `FilesOpened.ran`. */
+    public static String filesOf(Dataset query) {
+        return FilesOpened.ran(query.queryExecution().executedPlan());
     }
 
     /** See `Planned.fetch`. */

@@ -1,0 +1,1 @@
+"""Which files filters by functions open: the table of docs/pruning.md."""
