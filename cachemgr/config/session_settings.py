@@ -246,6 +246,14 @@ SETTINGS: tuple[Setting, ...] = (
         "Read fewer files where a filter bounds a column by a function of it, as year(day) = 2024.",
     ),
     _setting(
+        "limits.enabled",
+        "limits_enabled",
+        "boolean",
+        "true",
+        "runtime",
+        "A LIMIT opens as many files as have its rows, and runs as few tasks as collecting them.",
+    ),
+    _setting(
         "freshHits",
         "fresh_hits",
         "boolean",
@@ -447,6 +455,7 @@ class Settings:
     local_max_result_bytes: int = 8 * 1024 * 1024
     local_max_concurrent: int = 0
     implied_ranges: bool = True
+    limits_enabled: bool = True
     fresh_hits: bool = True
     fresh_max_files: int = 1_000
     fresh_max_rows: int = 50_000_000

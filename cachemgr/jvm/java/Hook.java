@@ -29,6 +29,8 @@ import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
+import relationalcache.limits.FewFiles;
+import relationalcache.limits.FewTasks;
 import relationalcache.local.LocalAnswer;
 import relationalcache.pruning.FilesOpened;
 import relationalcache.pruning.ImpliedRanges;
@@ -58,7 +60,9 @@ public final class Hook {
                 extensions.injectOptimizerRule(new Builder());
                 extensions.injectOptimizerRule(new ImpliedRanges.Builder());
                 extensions.injectPreCBORule(new Planned.RuleBuilder());
+                extensions.injectPreCBORule(new FewFiles.Builder());
                 extensions.injectPlannerStrategy(new Planned.StrategyBuilder());
+                extensions.injectPlannerStrategy(new FewTasks.Builder());
             }
         }
     }
