@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import readme
-from cachemgr.config.session_settings import SETTINGS
+from cachemgr.config.setting_table import SETTINGS
 from matcher.model.reasons import ReasonCode
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from cachemgr.config.session_settings import BY_KEY, STARTUP
 from cachemgr.config.setting_names import PREFIX, nearest
+from cachemgr.config.setting_table import BY_KEY, STARTUP
 from cachemgr.errors import ConfigurationError, ErrorCode
 
 logger = logging.getLogger(__name__)

@@ -17,8 +17,9 @@ from cachemgr.access.grants import may_use
 from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint
-from cachemgr.config.session_settings import ENABLED, FIXED, MODE, STARTUP, Settings
+from cachemgr.config.session_settings import ENABLED, MODE, Settings
 from cachemgr.config.setting import Mode
+from cachemgr.config.setting_table import FIXED, STARTUP
 from cachemgr.config.settings_told import told_of_unknown, unknown_keys, warn_of_late
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.stored_files import FilesFound

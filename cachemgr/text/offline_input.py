@@ -16,7 +16,8 @@ from sqlglot import exp
 from cachemgr.config.judged.values import as_read, default_in_spark
 from cachemgr.config.match_options import match_options, spark_settings
 from cachemgr.config.result_settings import changes_results
-from cachemgr.config.session_settings import Settings, setting
+from cachemgr.config.session_settings import Settings
+from cachemgr.config.setting_table import setting
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
 from cachemgr.definition_advice import instead

@@ -8,8 +8,9 @@ import pytest
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.access.visitor import CLAIMED, visitor_of
-from cachemgr.config.session_settings import FIXED, Settings
+from cachemgr.config.session_settings import Settings
 from cachemgr.config.setting import Ddl
+from cachemgr.config.setting_table import FIXED
 from cachemgr.ddl import parse
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore.records import CacheRecord

@@ -7,10 +7,11 @@ from dataclasses import fields
 
 import pytest
 
-from cachemgr.config.session_settings import SETTINGS, Settings
-from cachemgr.config.session_settings import setting as find
+from cachemgr.config.session_settings import Settings
 from cachemgr.config.setting import Mode
 from cachemgr.config.setting_names import nearest
+from cachemgr.config.setting_table import SETTINGS
+from cachemgr.config.setting_table import setting as find
 from cachemgr.config.settings_told import unknown_keys
 from cachemgr.errors import ConfigurationError
 

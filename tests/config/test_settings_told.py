@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.config import settings_told
-from cachemgr.config.session_settings import STARTUP
-from cachemgr.config.session_settings import setting as find
+from cachemgr.config.setting_table import STARTUP
+from cachemgr.config.setting_table import setting as find
 from cachemgr.config.settings_told import refuse_late, unknown_keys, warn_of_late, warn_of_unknown
 from cachemgr.errors import ConfigurationError
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.config.session_settings import setting
 from cachemgr.config.setting_names import PREFIX
+from cachemgr.config.setting_table import setting
 from cachemgr.jvm.loader import java_class
 
 _MOST_JOBS: Final = 16
