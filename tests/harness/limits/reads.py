@@ -91,6 +91,7 @@ def _place(scan: Any) -> str:
 
 
 def _tasks(context: Any, group: str) -> int:
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # by which tasks are counted
     store = context._jsc.sc().statusStore()
     tracker = context.statusTracker()
     ran: Counter[int] = Counter()

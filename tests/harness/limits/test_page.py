@@ -28,6 +28,9 @@ def lab(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         for session in (made.spark, made.plain):
             session.conf.set(*ONE_FILE_A_TASK)
         page.make_tables(made)
+        for session in (made.spark, made.plain):
+            for key, value in page.ALWAYS_THE_SAME.items():
+                session.conf.set(key, value)
         yield made
 
 

@@ -98,7 +98,6 @@ public final class FewFiles extends Rule<LogicalPlan> {
         if (!plan.containsPattern(TreePattern.LIMIT())) {
             return plan;
         }
-        LogicalPlan found = plan;
         if (plan instanceof LocalLimit limit && limit.limitExpr() instanceof Literal literal
             && literal.value() instanceof Integer rows && rows > 0) {
             LogicalPlan made = reading(limit.child(), rows);
@@ -110,7 +109,7 @@ public final class FewFiles extends Rule<LogicalPlan> {
         for (Object child : Scala.list(plan.children())) {
             children.add(applied((LogicalPlan) child));
         }
-        found = over(plan, children);
+        LogicalPlan found = over(plan, children);
         if (found.expressions().exists(each -> ((TreeNode<?>) each).containsPattern(TreePattern.PLAN_EXPRESSION()))) {
             found = (LogicalPlan) found.transformExpressions(new InSubqueries());
         }
