@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,14 @@ TRUNCATED: Final = 3
 _SHOWN_ROWS: Final = 100
 _END_SECONDS: Final = 10.0
 _PIPE: Final = "-"
+_SUFFIXES: Final = {
+    "": ResultFormat.PARQUET,
+    ".parquet": ResultFormat.PARQUET,
+    ".arrow": ResultFormat.ARROW,
+    ".arrows": ResultFormat.ARROW,
+}
+# A terminal, and `timeout`, may send one signal twice.
+_ONE_SIGNAL_SECONDS: Final = 1.0
 
 
 def query(
@@ -41,7 +50,11 @@ def query(
     ] = None,
     kind: Annotated[
         ResultFormat | None,
-        typer.Option("--format", help="By the file's name if left out.", **one_of(ResultFormat)),
+        typer.Option(
+            "--format",
+            help="By the file's name if left out; arrow for a pipe.",
+            **one_of(ResultFormat),
+        ),
     ] = None,
     max_rows: Annotated[
         int | None, typer.Option(min=1, help="No more rows; exit code 3 if there are more.")
@@ -53,6 +66,9 @@ def query(
     statement: Annotated[
         str | None, typer.Option(help="Read the result of this statement, and run nothing.")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the result at the service, for --statement.")
+    ] = False,
     key: Annotated[
         str | None,
         typer.Option(help="Whatever is sent under it again is not run again."),
@@ -74,9 +90,13 @@ def query(
 
         place = None if to in (None, _PIPE) else Path(str(to))
         wanted = kind or _kind_of(place)
-        if place is not None and place.exists() and not force:
+        _check_target(place, to, force=force)
+        given = (sql != _PIPE, max_rows, schema, timeout, key, keep)
+        if statement is not None and any(given):
             raise ConfigurationError(
-                ErrorCode.FILE_EXISTS, f"{place} is there already: --force overwrites it"
+                ErrorCode.BAD_SETTING,
+                "--statement reads a result that is there, whole: leave out the SQL, --max-rows, "
+                "--schema, --timeout, --key and --keep",
             )
         if server is None:
             raise ConfigurationError(
@@ -90,8 +110,8 @@ def query(
                 _write(client, found, place, to, wanted)
             else:
                 asked = {"maxRows": most, "schema": schema, "timeoutSeconds": timeout}
-                found = _run(client, text, key, asked, place, to, wanted)
-        _tell(found)
+                found = _run(client, text, key, asked, place, to, wanted, keep=keep)
+        _tell(found, keep=keep)
         if found["truncated"] and max_rows is not None:
             raise typer.Exit(TRUNCATED)
 
@@ -104,14 +124,19 @@ def _run(
     place: Path | None,
     to: str | None,
     kind: ResultFormat,
+    *,
+    keep: bool,
 ) -> Statement:
     try:
         found = client.submit(text, key=key, **asked)
+        kept = False
         try:
             found = _followed(client, found)
             _write(client, found, place, to, kind)
+            kept = keep
         finally:
-            client.leave(found)
+            if not kept:
+                client.leave(found)
     except KeyboardInterrupt:
         if _told_of_a_write(client):
             raise typer.Exit(130) from None
@@ -134,17 +159,56 @@ def _told_of_a_write(client: StatementClient) -> bool:
 
 
 def _kind_of(place: Path | None) -> ResultFormat:
-    if place is None or place.suffix in (".arrow", ".arrows"):
+    if place is None:
         return ResultFormat.ARROW
-    return ResultFormat.PARQUET
+    found = _SUFFIXES.get(place.suffix.lower())
+    if found is None:
+        raise ConfigurationError(
+            ErrorCode.BAD_SETTING,
+            f"{place} has no name of a format that is written here: --format says which of "
+            f"{' and '.join(each.value for each in ResultFormat)}",
+        )
+    return found
+
+
+def _check_target(place: Path | None, to: str | None, *, force: bool) -> None:
+    """Before the query runs, which may take long."""
+    if to == _PIPE and sys.stdout.isatty():
+        raise ConfigurationError(
+            ErrorCode.BAD_SETTING,
+            "stdout is a terminal, and rows are no text: send it into a pipe or a file, or leave "
+            "out -o to see the first rows",
+        )
+    if place is None:
+        return
+    if place.exists() and not force:
+        raise ConfigurationError(
+            ErrorCode.FILE_EXISTS, f"{place} is there already: --force overwrites it"
+        )
+    if not place.parent.is_dir():
+        raise ConfigurationError(
+            ErrorCode.BAD_SETTING,
+            f"there is no folder {place.parent} for {place.name}: make it first, or correct the "
+            "path",
+        )
 
 
 def _followed(client: StatementClient, statement: Statement) -> Statement:
     """The statement once it has finished; on a terminal its state is shown meanwhile."""
     with _progress() as progress:
         task = progress.add_task("", total=None)
+        is_said = False
 
         def told(now: Statement) -> None:
+            nonlocal is_said
+            # which it was for as long as sending it has waited
+            if now["state"] == "PENDING" and not is_said:
+                is_said = True
+                say(
+                    f"the statement {now['id']} waits for a process that runs statements: one "
+                    "that starts takes up to a minute; if there is none, whoever runs the service "
+                    "starts `cachemgr worker --statements`"
+                )
             progress.update(task, description=f"{now['id']} {now['state']}")
 
         return client.finished(statement, told)
@@ -212,7 +276,7 @@ def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     )
 
 
-def _tell(statement: Statement) -> None:
+def _tell(statement: Statement, *, keep: bool) -> None:
     written = statement["written"]
     if written is not None:
         version = written["version"]
@@ -222,7 +286,8 @@ def _tell(statement: Statement) -> None:
     caches = statement["caches"] or []
     by = f"hit {', '.join(caches)}" if caches else "miss"
     more = "; there are more rows" if statement["truncated"] else ""
-    say(f"{plural(statement['rows'], 'row')}, {by}{more}")
+    kept = f"; kept until {statement['expiresAt']} for --statement {statement['id']}"
+    say(f"{plural(statement['rows'], 'row')}, {by}{more}{kept if keep else ''}")
 
 
 def _progress() -> Progress:
@@ -240,16 +305,24 @@ def _progress() -> Progress:
 
 @contextmanager
 def _cancelled_by_signals() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does, which cancels what the service runs."""
+    """SIGTERM ends it as Ctrl-C does, which cancels what the service runs; a second signal at once
+    does not keep that from being said to the service."""
+    last: float | None = None
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        nonlocal last
+        now = time.monotonic()
+        before, last = last, now
+        if before is None or now - before > _ONE_SIGNAL_SECONDS:
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    both = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(each, interrupt) for each in both]
     try:
         yield
     except KeyboardInterrupt:
         say("cancelled")
         raise typer.Exit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in zip(both, before, strict=True):
+            signal.signal(each, handler)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
@@ -84,6 +85,25 @@ class Results:
                 ErrorCode.BAD_SETTING,
                 f"results_location is {location!r}, where nothing can be kept ({error}): give a "
                 "path or a URI that Spark and pyarrow know",
+            ) from None
+
+    def check(self) -> None:
+        """Write a file there and delete it, as whoever keeps results will.
+
+        Raises:
+            ConfigurationError: That is not possible.
+        """
+        probe = f"{self._root}/.writable-{uuid4().hex}"
+        try:
+            self._files.create_dir(self._root, recursive=True)
+            with self._files.open_output_stream(probe) as file:
+                file.write(b"1")
+            self._files.delete_file(probe)
+        except OSError as error:
+            raise ConfigurationError(
+                ErrorCode.BAD_SETTING,
+                f"results_location is {self.location!r}, where this process cannot write "
+                f"({error}): give it the right to, or another place",
             ) from None
 
     @property

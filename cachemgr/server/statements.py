@@ -41,6 +41,7 @@ def work_statements(settings: ServiceSettings) -> None:
             "statements need a place for their rows: set results_location (CACHEMGR_RESULTS_"
             "LOCATION), for this process and for `cachemgr serve`",
         )
+    results.check()
     os.umask(0o077)  # what Spark writes here is for nobody else
     with (
         sole_process(settings.metastore_url, "statements"),

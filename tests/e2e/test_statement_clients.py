@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +36,30 @@ def test_a_query_by_the_command_line(world: World, tmp_path: Path) -> None:
     assert code == 3 and pa.ipc.open_stream(piped).read_all().num_rows == 7
     code, shown, told = world.query("SELECT 'a\\u001b[31m' AS `x`, NULL AS y")
     assert code == 0 and b"\x1b" not in shown and b"NULL" in shown
+    for wrong, says in (
+        (("SELECT 1", "-o", str(tmp_path / "none" / "x.parquet")), "there is no folder"),
+        (("SELECT 1", "-o", str(tmp_path / "x.csv")), "--format says which of"),
+        (("SELECT 1", "--statement", "s"), "leave out the SQL"),
+        (("--statement", "s", "--max-rows", "3"), "leave out the SQL"),
+    ):
+        code, _, told = world.query(*wrong)
+        assert code == 1 and says in " ".join(told.split()), told
     code, _, told = world.query("SELECT * FROM cust", who="bob")
     assert code == 1 and "SELECT_NOT_GRANTED" in told and "Traceback" not in told
 
 
+def test_a_result_is_kept_for_another_time(world: World, tmp_path: Path) -> None:
+    code, _, told = world.query("SELECT id FROM big", "-o", str(tmp_path / "a.arrow"), "--keep")
+    (statement,) = re.findall(r"--statement\s+(\S+)", told)
+    assert code == 0
+    code, piped, _ = world.query("--statement", statement, "-o", "-")
+    assert code == 0 and pa.ipc.open_stream(piped).read_all().num_rows == BIG
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("twice", [False, True])
 def test_ctrl_c_cancels_the_query_at_the_service(
-    world: World, tmp_path: Path, number: signal.Signals
+    world: World, tmp_path: Path, number: signal.Signals, twice: bool
 ) -> None:
     out = tmp_path / "out.parquet"
     process = world.cli("query", ENDLESS, "-o", str(out))
@@ -53,6 +72,9 @@ def test_ctrl_c_cancels_the_query_at_the_service(
         until(running, 60, "it runs")
         (one,) = running()
         process.send_signal(number)
+        if twice:  # as `timeout` does, which also tells the group
+            time.sleep(0.01)
+            process.send_signal(number)
         assert process.wait(60) == 130
         seen = http.get(f"/statements/{one['id']}", params={"waitSeconds": 60}).json()
         assert seen["state"] == "CANCELED" and not list(tmp_path.iterdir())

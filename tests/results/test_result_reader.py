@@ -70,6 +70,15 @@ def test_many_rows_come_in_batches_and_from_the_middle_of_a_group(tmp_path: Path
     assert numbers(result, start) == list(range(123_456, 300_000))
 
 
+def test_a_place_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    Results(str(place)).check()
+    assert list(place.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(CacheManagerError, match="results_location is .*cannot write.*another place"):
+        Results(str(tmp_path / "file" / "results")).check()
+
+
 def test_no_rows(tmp_path: Path) -> None:
     result = written(tmp_path / "r", [[]])
     assert numbers(result) == [] and result.manifest.rows == 0 and len(result.schema()) == 1

@@ -40,6 +40,10 @@ ALLOWED: dict[str, tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]] = {
         [(1, "x"), (2, "y"), (2, "y")],
         [],
     ),
+    "INSERT INTO w VALUES (3, CAST(now() > DATE'2020-01-01' AS STRING))": (
+        [(1, "x"), (2, "y"), (3, "true")],
+        [],
+    ),
     "INSERT INTO w VALUES (3, DEFAULT)": ([(1, "x"), (2, "y"), (3, None)], []),
     "INSERT OVERWRITE w SELECT 9, 'q'": ([(9, "q")], []),
     "INSERT OVERWRITE TABLE w BY NAME SELECT 'q' AS b, 9 AS a": ([(9, "q")], []),

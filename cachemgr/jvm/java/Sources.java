@@ -65,6 +65,8 @@ public final class Sources {
         + "UnresolvedQualify");
     private static final Set ANALYSED = names(PLANS, "View WithCTE CTERelationDef CTERelationRef UnionLoop "
         + "UnionLoopRef Window Expand Range ResolvedHint Repartition RebalancePartitions Deduplicate");
+    /** Rows of VALUES that call now() or the like are computed by the optimiser, all at one moment. */
+    private static final String ROWS = ANALYSIS + "ResolvedInlineTable";
     private static final Set CHANGES = new HashSet(Arrays.asList(
         new Object[] {"table_changes", "table_changes_by_path"}));
 
@@ -394,7 +396,7 @@ public final class Sources {
             name = ((SubqueryAlias) plan).alias();
         }
         String kind = className(plan);
-        if (!QUERIES.contains(kind) && !ANALYSED.contains(kind) && !PIPE.equals(kind) || plan.children().isEmpty() && plan.isStreaming()) {
+        if (!QUERIES.contains(kind) && !ANALYSED.contains(kind) && !PIPE.equals(kind) && !ROWS.equals(kind) || plan.children().isEmpty() && plan.isStreaming()) {
             add("NODE", one(plan.nodeName()), plan.origin());
         }
         List expressions = Scala.list(plan.expressions());
