@@ -116,6 +116,9 @@ def _refusal(kind: Any, *, top: bool) -> tuple[str, str] | None:
         return "a user-defined type", _AS_TEXT
     if kind.get("fields") == []:
         return "a STRUCT without fields", "other columns, not {}"
+    names = [field["name"] for field in kind.get("fields", ())]
+    if len(set(names)) < len(names):  # Parquet's reader takes one for the other
+        return "a STRUCT of which two fields have one name", "its fields by themselves, not {}"
     parts = [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
     parts += [field["type"] for field in kind.get("fields", ())]
     found = next(filter(None, (_refusal(part, top=False) for part in parts)), None)

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from cachemgr.errors import ConfigurationError
 from cachemgr.spark.results.preview import first_rows
+from tests.processes import until
 
 JOBS = "spark.cachemgr.preview.concurrentJobs"
 GROWTH = "spark.cachemgr.preview.growth"
@@ -100,6 +101,7 @@ def test_they_are_those_of_take_whatever_partitions_hold(session: Any, growth: s
         f"SELECT id FROM {MANY} ORDER BY id LIMIT 5",
         f"SELECT id FROM {MANY} LIMIT 0",
         f"SELECT id FROM {MANY} OFFSET 5",
+        f"SELECT id FROM {MANY} LIMIT 1 OFFSET 20000",
         "SELECT id FROM range(0, 100, 1, 1) LIMIT 5",
         "VALUES (1), (2) LIMIT 1",
         "SHOW TABLES",
@@ -153,7 +155,4 @@ def no_jobs_left(spark: Any) -> Iterator[None]:
     """What is not wanted any more has been cancelled."""
     yield
     tracker = spark.sparkContext.statusTracker()
-    for _ in range(100):
-        if not tracker.getActiveJobsIds():
-            return
-    assert not tracker.getActiveJobsIds()
+    until(lambda: not tracker.getActiveJobsIds(), 30, "no job is left")

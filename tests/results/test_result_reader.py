@@ -75,7 +75,9 @@ def test_a_place_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> 
     Results(str(place)).check()
     assert list(place.iterdir()) == []
     (tmp_path / "file").touch()
-    with pytest.raises(CacheManagerError, match="results_location is .*cannot write.*another place"):
+    with pytest.raises(
+        CacheManagerError, match=r"results_location .* cannot write"
+    ):
         Results(str(tmp_path / "file" / "results")).check()
 
 
@@ -138,6 +140,9 @@ def test_a_token_is_good_for_one_principal_and_statement() -> None:
             signer.position(text)
 
 
+_FIELD = {"name": "a", "type": "long", "nullable": True, "metadata": {}}
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -146,6 +151,14 @@ def test_a_token_is_good_for_one_principal_and_statement() -> None:
         ("variant", "to_json(`a``b`)"),
         ("time(6)", "CAST(`a``b` AS STRING)"),
         ({"type": "struct", "fields": []}, "STRUCT without fields"),
+        (
+            {
+                "type": "array",
+                "elementType": {"type": "struct", "fields": [_FIELD, _FIELD]},
+                "containsNull": True,
+            },
+            "two fields have one name",
+        ),
         ("geometry(4326)", "ST_AsBinary(`a``b`)"),
         ({"type": "udt", "class": "x"}, "user-defined type"),
         (
@@ -155,7 +168,9 @@ def test_a_token_is_good_for_one_principal_and_statement() -> None:
         (
             {
                 "type": "struct",
-                "fields": [{"type": {"type": "map", "keyType": "string", "valueType": "variant"}}],
+                "fields": [
+                    {**_FIELD, "type": {"type": "map", "keyType": "string", "valueType": "variant"}}
+                ],
             },
             "VARIANT",
         ),

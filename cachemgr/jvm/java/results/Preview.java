@@ -59,7 +59,8 @@ public final class Preview {
                 return null;
             }
             CollectLimitExec taking = (CollectLimitExec) plan;
-            if (taking.limit() <= 0 || shuffles(taking.child())) {
+            // which counts the rows of an OFFSET, and all of them are held here
+            if (taking.limit() <= 0 || taking.limit() > FewRows.MOST + 1 || shuffles(taking.child())) {
                 return null;
             }
             RDD<InternalRow> partitions = taking.child().execute();
