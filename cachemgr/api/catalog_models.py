@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from cachemgr.api.models import _Body, _Model
 from cachemgr.api.timestamps import Moment
 from cachemgr.metastore.records import DecisionRecord
+from cachemgr.serving.logged_filters import MOST_COLUMNS
 from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_PARTS, MAX_REASONS
 from cachemgr.vocabulary import Outcome
 from matcher.model.message_codec import message_of
@@ -185,6 +186,22 @@ class WhyMissed(_Body):
         return parts
 
 
+class ColumnFilter(_Body):
+    """How one column of a cache was compared with constants, without any of them."""
+
+    column: Name
+    kind: Literal["points", "range"]
+    points: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
+    width: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
+
+
+class CacheFilter(_Body):
+    """By which columns a cache was read."""
+
+    cache: Name
+    columns: Annotated[list[ColumnFilter], Field(max_length=MOST_COLUMNS)]
+
+
 class NewDecision(_Body):
     """What was decided about a query."""
 
@@ -197,6 +214,7 @@ class NewDecision(_Body):
     reasons: Annotated[list[WhyMissed], Field(default_factory=list, max_length=MAX_REASONS)]
     millis: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
     local: bool = False
+    filters: Annotated[list[CacheFilter] | None, Field(max_length=MAX_NAMES)] = None
 
     def record(self, principal: str, now: datetime) -> DecisionRecord:
         """As the metastore stores it.
@@ -216,6 +234,9 @@ class NewDecision(_Body):
             millis=self.millis,
             principal=principal,
             local=self.local,
+            filters=None
+            if self.filters is None
+            else tuple(f.model_dump(exclude_none=True) for f in self.filters),
         )
 
 

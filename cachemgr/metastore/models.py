@@ -437,6 +437,7 @@ class DecisionRow(Base):
     batch: Mapped[str | None] = mapped_column(String(64))
     position: Mapped[int | None]
     local: Mapped[bool] = mapped_column(server_default=false())
+    filters: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class RegistryRevisionRow(Base):

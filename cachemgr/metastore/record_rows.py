@@ -331,6 +331,7 @@ def decision_record(row: DecisionRow) -> DecisionRecord:
         millis=row.millis,
         principal=row.principal,
         local=row.local,
+        filters=None if row.filters is None else tuple(row.filters),
     )
 
 
@@ -347,6 +348,7 @@ def decision_row(record: DecisionRecord) -> DecisionRow:
         millis=record.millis,
         principal=record.principal,
         local=record.local,
+        filters=None if record.filters is None else list(record.filters),
     )
 
 

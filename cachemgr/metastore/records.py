@@ -444,7 +444,9 @@ EVERYBODY: Final = ""
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision about a query; `local` if its rows were computed without a Spark job."""
+    """One decision about a query; `local` if its rows were computed without a Spark job. `filters`
+    says by which columns caches were read (`cachemgr.serving.logged_filters`); None of decisions
+    of which nobody noted that."""
 
     at: datetime
     session_id: str
@@ -457,6 +459,7 @@ class DecisionRecord:
     id: int | None = None
     principal: str | None = None
     local: bool = False
+    filters: tuple[Json, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _POLL_TIMEOUT: Final = httpx.Timeout(4.0, connect=2.0)
 _LOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=2.0)
 # Once a replica that hangs was found out so, the next question goes to another.
 _POST_TIMEOUT: Final = httpx.Timeout(3.0, connect=2.0)
+_LATER_FIELDS: Final = ("local", "filters")
 _PAGE: Final = 500
 _LEAST_PAUSE: Final = 0.25
 _MOST_PAUSE: Final = 2.5
@@ -95,9 +96,11 @@ class ServiceSource:
             try:
                 self._post(batch_id, decisions)
             except _NotTaken:
-                if not any(decision.pop("local", False) for decision in decisions):
+                # a service of an earlier release has no such fields
+                later = [decision.pop(k, None) for decision in decisions for k in _LATER_FIELDS]
+                if all(value is None for value in later):
                     raise
-                self._post(batch_id, decisions)  # a service of an earlier release has no such field
+                self._post(batch_id, decisions)
         except _NotTaken as error:
             raise BatchRefused(error.code, error.message) from error
 

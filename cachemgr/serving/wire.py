@@ -253,7 +253,18 @@ def encode_decision(decision: DecisionRecord) -> dict[str, Any]:
         "millis": max(0.0, decision.millis),
         # said only where it is so, since a service of an earlier release knows no such field
         **({"local": True} if decision.local else {}),
+        **({} if decision.filters is None else {"filters": _filters(decision.filters)}),
     }
+
+
+def _filters(filters: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "cache": _clean(each["cache"], 512),
+            "columns": [c | {"column": _clean(c["column"], 512)} for c in each["columns"]],
+        }
+        for each in islice(filters, MAX_NAMES)
+    ]
 
 
 def _reasons(reasons: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decision import Decision, Path
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
+from cachemgr.serving.logged_filters import logged_filters
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.vocabulary import Outcome
 from matcher.model.message import Cause, Word
@@ -165,6 +166,7 @@ class NotedDecision:
             reasons=tuple(logged_reason(reason, places) for reason, places in by_table.items()),
             millis=self.millis,
             local=self.local,
+            filters=logged_filters(hits) if hits else None,
         )
 
 

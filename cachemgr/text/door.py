@@ -30,11 +30,12 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.logged_reasons import logged_reason
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
-from cachemgr.serving.decision import Decision, refused
+from cachemgr.serving.decision import Decision, Hit, refused
 from cachemgr.serving.eligibility import Checks, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of, set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
+from cachemgr.serving.logged_filters import logged_filters
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import JoinsUnderSettings
 from cachemgr.sparks import on_any_java
@@ -94,6 +95,7 @@ class TextAnswer:
         grouping_set: The one that the outermost part reads, if its cache has some.
         told: All that can be said of the reasons, which takes a while: for each the places of the
             tables that it concerns. None if nothing more can be said.
+        hits: The blocks that are answered from caches.
     """
 
     sql: str | None = None
@@ -105,6 +107,7 @@ class TextAnswer:
     settings: Mapping[str, str] = field(default_factory=dict)
     grouping_set: str | None = None
     told: _Told | None = field(default=None, compare=False, repr=False)
+    hits: tuple[Hit, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +341,7 @@ class TextDoor:
             settings=stated.shown,
             grouping_set=None if hit is None else set_text(hit),
             told=partial(decision.reasons_by_table, tuple(heads)),
+            hits=decision.hits if sql is not None else (),
         )
 
     def _written(
@@ -425,6 +429,7 @@ class TextDoor:
                 grouping_set=found.grouping_set,
                 reasons=tuple(logged_reason(reason, places) for reason, places in told.items()),
                 millis=millis,
+                filters=logged_filters(found.hits) if found.hits else None,
             )
 
         self._feed.log(record)

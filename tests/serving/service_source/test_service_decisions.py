@@ -71,6 +71,27 @@ def test_a_service_of_an_earlier_release_takes_it_as_any_other(feed, store, monk
     assert not any(d.local for d in store.decisions.latest())
 
 
+FILTERS = ({"cache": "c", "columns": [{"column": "day", "kind": "range", "width": 30.0}]},)
+
+
+def test_filters_arrive_and_are_left_out_for_a_service_that_knows_none(feed, store, monkeypatch):
+    feed.log(lambda: replace(decision(1), filters=FILTERS))
+    feed.log(lambda: decision(2))
+    flushed(feed, store, 2)
+    assert {d.query_hash: d.filters for d in store.decisions.latest()} == {"q1": FILTERS, "q2": None}
+    post = feed.source._post
+
+    def strict(batch_id, decisions):
+        if any("filters" in each for each in decisions):
+            raise service_source._NotTaken("BAD_REQUEST", "filters: Extra inputs not permitted")
+        post(batch_id, decisions)
+
+    monkeypatch.setattr(feed.source, "_post", strict)
+    feed.log(lambda: replace(decision(3), filters=FILTERS))
+    flushed(feed, store, 3)
+    assert store.decisions.latest()[0].filters is None
+
+
 def test_a_batch_whose_answer_was_lost_is_not_stored_twice(feed, store, monkeypatch):
     send, lost = feed.source.send, []
 
