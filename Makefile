@@ -29,7 +29,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local fuzz-results users live
+.PHONY: help setup demo figures check test test-left test-long smoke dist installed proofs jar sparks sparks-between lint bench tpc mutants mutations fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger fuzz-local fuzz-results layout users live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -60,6 +60,7 @@ help:
 	@echo "make users   sixteen threads of four users beside writers, refreshes and changed rights for MINUTES=$(MINUTES)"
 	@echo "make fuzz-local   random queries over held rows, computed by us and by Spark, for MINUTES=$(MINUTES)"
 	@echo "make fuzz-results   random queries whose rows are written as results and read back (ARGS='--start S --n N')"
+	@echo "make layout   does \`cache layout\` name the best of five layouts? (ARGS='--n 10 --seed 1')"
 	@echo "make live    a table that grows, refreshes and readers for MINUTES=$(MINUTES) at SCALE=$(SCALE)"
 	@echo "make fuzz-refresh-ledger   what all those runs add up to"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
@@ -183,6 +184,9 @@ fuzz-local: $(STAMP)
 
 fuzz-results: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.results.run --minutes $(MINUTES) $(ARGS)
+
+layout: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.layout.run $(ARGS)
 
 live: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.live.run --minutes $(MINUTES) --scale $(SCALE) $(ARGS)

@@ -19,6 +19,7 @@ CONNECTED = {
     "cache history": "c",
     "cache why": "c",
     "cache why-full": "c",
+    "cache layout": "c",
     "cache enable": "c",
     "cache disable": "c",
     "cache pause": "c",

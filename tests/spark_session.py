@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,12 @@ INTERPRETED = {
 
 
 @contextlib.contextmanager
-def spark_session() -> Iterator[Any]:
-    """A Spark session with Delta and small numbers, stopped at the end."""
+def spark_session(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A Spark session with Delta and small numbers, stopped at the end.
+
+    Args:
+        settings: More of the application's, or others.
+    """
     from pyspark.sql import SparkSession
 
     folder = Path(tempfile.mkdtemp(prefix="cachemgr-spark-"))
@@ -53,6 +57,8 @@ def spark_session() -> Iterator[Any]:
         # Without it Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0.
         .config("spark.sql.legacy.parameterSubstitution.constantsOnly", "true")
     )
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
     session = spark_start.with_delta(builder).getOrCreate()
     _interpret(session)
     session.sparkContext.setLogLevel("ERROR")

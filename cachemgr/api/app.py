@@ -16,6 +16,7 @@ from cachemgr.api import (
     errors,
     grants,
     joins,
+    layouts,
     middleware,
     models,
     queries,
@@ -66,7 +67,10 @@ def create_app(
     app.state.pages = Pages(lambda: state.metastore.registry, lambda: state.metastore.tables)
     registry = metrics if metrics is not None else CollectorRegistry()
     # routes are tried in this order, and queries are asked for far more often than all else
-    modules = (queries, caches, refreshes, joins, catalog, grants, document, statements)
+    modules = (
+        *(queries, caches, layouts, refreshes, joins),
+        *(catalog, grants, document, statements),
+    )
     for router in (*(module.router for module in modules), system.make_router(registry)):
         _tell_roles(router)
         app.include_router(router, dependencies=[Depends(known_parameters)])

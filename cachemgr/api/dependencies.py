@@ -21,6 +21,7 @@ from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
 from cachemgr.statements.apply import Context
+from cachemgr.statements.layout_advice import LookAtValues
 from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
@@ -103,6 +104,7 @@ class ApiState:
         logs: Looks at base tables for the status of caches.
         results: Where the rows of statements are; None where the service runs none.
         statement_bounds: What statements may ask for; None where the service runs none.
+        stored: Looks at a cache's table; None where there is no Spark to ask.
     """
 
     metastore: Metastore
@@ -117,6 +119,7 @@ class ApiState:
     logs: LookAtLogs = field(default_factory=lambda: LookAtLogs(Heads()))
     results: Results | None = None
     statement_bounds: StatementBounds | None = None
+    stored: LookAtValues | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from cachemgr.cli.choice import one_of
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, statement_of
+from cachemgr.cli.layout import layout
 from cachemgr.cli.output import Format, moment, say, show, show_line, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.waiting import failure_of, joined, over
@@ -255,6 +256,9 @@ def _moment(since: str) -> str:
     except ValueError as error:
         raise typer.BadParameter(f"{since!r} is not {error}") from None
     return (datetime.now(UTC) - back).isoformat()
+
+
+app.command("layout")(connected(layout))
 
 
 def _switch(word: str, what: str) -> None:

@@ -150,7 +150,9 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
         from cachemgr.server.serve import texts_of
 
         texts = stack.enter_context(texts_of(settings, host, wait_seconds=_SECONDS))
-    return create_app(ApiState(store, host, lambda: True, texts, lambda: host.state))
+    return create_app(
+        ApiState(*(store, host, lambda: True, texts, lambda: host.state), stored=host.stored_values)
+    )
 
 
 def _read(answer: httpx.Response, server: str | None) -> Any:

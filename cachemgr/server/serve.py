@@ -99,6 +99,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                     settings.result_keep_seconds,
                     settings.statements_waiting_each,
                 ),
+                stored=host.stored_values,
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
             process = _process(settings, metastore, host) if scheduler else None

@@ -1,5 +1,5 @@
-"""What the decision log keeps of the filters of a hit: by which stored columns its cache is read, and
-no value.
+"""What the decision log keeps of the filters of a hit: by which stored columns its cache is read,
+and no value.
 
 Of a column compared with constants either how many values are asked for (`points`) or that a range
 is, with its width in days or whole numbers where both ends are known, rounded to one digit.

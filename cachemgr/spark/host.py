@@ -24,13 +24,16 @@ from cachemgr.delta.places import absolute_location, is_inside, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode, RefreshError
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.jvm.runtime import NoJavaError
+from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.priority import with_priority
+from cachemgr.refresh.stored_values import stored_values
 from cachemgr.secrets import masked
 from cachemgr.spark import api
 from cachemgr.spark.process.failed_start import FailedStart
 from cachemgr.spark.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.statements.apply import Context
+from cachemgr.statements.layouts import StoredValues
 from cachemgr.statements.results import ResultRows
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import SparkState
@@ -154,6 +157,12 @@ class SparkHost:
         """Carry one of our statements out; raises CacheManagerError."""
         self._refuse(text)
         return api.execute(self.spark(), text, principal)
+
+    def stored_values(
+        self, cache: CacheRecord, published: SnapshotRecord, columns: Sequence[str]
+    ) -> StoredValues:
+        """What a cache's table holds; see `refresh.stored_values`."""
+        return stored_values(self.spark(), cache, published, columns)
 
     def execute_in(self, text: str, principal: str, context: Context) -> ResultRows:
         """Carry one of our statements out in a session of its own.

@@ -19,6 +19,7 @@ from cachemgr.sparks import SPARK
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 from matcher.model.expr import Col
+from matcher.model.ir import CachePlan
 
 # Of each part of a name, as in catalogs; what a database indexes is bounded too.
 LONGEST_NAME: Final = 255
@@ -190,11 +191,8 @@ def matched_columns(
             "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
             "set: leave it out, or use PARTITIONED BY",
         )
-    known = {
-        o.name.lower(): o.name
-        for o in definition.plan.as_shown()
-        if isinstance(o.expr, Col) and o.expr.name == o.name
-    }
+    kinds = layout_columns(definition.plan)
+    known = {column.lower(): column for column in kinds}
     name = str(statement.name)
     partition_by = _known(name, "PARTITIONED BY", spec.partitioned_by, known)
     if partition_by and len(set(partition_by)) == len(definition.columns):
@@ -202,9 +200,8 @@ def matched_columns(
             ErrorCode.PARTITIONED_BY_ALL,
             f"cache {name}: PARTITIONED BY names all of its columns: leave one out",
         )
-    kinds = {o.name: o.expr.type for o in definition.plan.as_shown() if o.name in known.values()}
     for column in partition_by:
-        if kinds[column].startswith(_NO_PARTITION_TYPES):
+        if not may_partition(kinds[column]):
             raise DefinitionError(
                 ErrorCode.PARTITION_TYPE,
                 f"cache {name}: PARTITIONED BY names {column}, a {kinds[column].upper()}, whose "
@@ -212,6 +209,28 @@ def matched_columns(
                 "partition by a number or a date, or leave it out",
             )
     return partition_by, _known(name, "CLUSTER BY", spec.cluster_by, known)
+
+
+def layout_columns(plan: CachePlan) -> dict[str, str]:
+    """The columns that PARTITIONED BY and CLUSTER BY may name, and their types.
+
+    Args:
+        plan: What the cache stores.
+    """
+    return {
+        o.name: o.expr.type
+        for o in plan.as_shown()
+        if isinstance(o.expr, Col) and o.expr.name == o.name
+    }
+
+
+def may_partition(type_: str) -> bool:
+    """Whether a table may be partitioned by a column of a type.
+
+    >>> may_partition("date"), may_partition("string")
+    (True, False)
+    """
+    return not type_.startswith(_NO_PARTITION_TYPES)
 
 
 def order_told(spec: CacheSpec, definition: Definition) -> str:

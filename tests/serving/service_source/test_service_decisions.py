@@ -78,7 +78,10 @@ def test_filters_arrive_and_are_left_out_for_a_service_that_knows_none(feed, sto
     feed.log(lambda: replace(decision(1), filters=FILTERS))
     feed.log(lambda: decision(2))
     flushed(feed, store, 2)
-    assert {d.query_hash: d.filters for d in store.decisions.latest()} == {"q1": FILTERS, "q2": None}
+    assert {d.query_hash: d.filters for d in store.decisions.latest()} == {
+        "q1": FILTERS,
+        "q2": None,
+    }
     post = feed.source._post
 
     def strict(batch_id, decisions):
