@@ -50,6 +50,7 @@ ASKING = {
         "cachemgr/statements/cache_facts.py",
         "cachemgr/statements/describe.py",
         "cachemgr/statements/engine.py",
+        "cachemgr/statements/layout_advice.py",
         "cachemgr/text/offline.py",
         "cachemgr/text/offline_input.py",
     },

@@ -13,14 +13,7 @@ from cachemgr.cache_spec import CacheSpec
 from cachemgr.metastore.accounts import RunAccount, account_of, stored_message
 from cachemgr.roles import Role
 from cachemgr.sparks import BEFORE, SPARKS
-from cachemgr.vocabulary import (
-    JoinState,
-    Origin,
-    Outcome,
-    RefreshMode,
-    RunState,
-    kind_of_join,
-)
+from cachemgr.vocabulary import JoinState, Origin, Outcome, RefreshMode, RunState, kind_of_join
 from matcher.model.ir import RecordPreservingJoin
 from matcher.model.message import Message
 
@@ -445,8 +438,7 @@ EVERYBODY: Final = ""
 @dataclass(frozen=True)
 class DecisionRecord:
     """One decision about a query; `local` if its rows were computed without a Spark job. `filters`
-    says by which columns caches were read (`cachemgr.serving.logged_filters`); None of decisions
-    of which nobody noted that."""
+    says by which columns caches were read (`serving.logged_filters`); None if nobody noted that."""
 
     at: datetime
     session_id: str

@@ -19,7 +19,7 @@ from cachemgr.sparks import SPARK
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 from matcher.model.expr import Col
-from matcher.model.ir import CachePlan
+from matcher.model.ir import Output
 
 # Of each part of a name, as in catalogs; what a database indexes is bounded too.
 LONGEST_NAME: Final = 255
@@ -191,7 +191,7 @@ def matched_columns(
             "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
             "set: leave it out, or use PARTITIONED BY",
         )
-    kinds = layout_columns(definition.plan)
+    kinds = layout_columns(definition.plan.as_shown())
     known = {column.lower(): column for column in kinds}
     name = str(statement.name)
     partition_by = _known(name, "PARTITIONED BY", spec.partitioned_by, known)
@@ -211,17 +211,13 @@ def matched_columns(
     return partition_by, _known(name, "CLUSTER BY", spec.cluster_by, known)
 
 
-def layout_columns(plan: CachePlan) -> dict[str, str]:
+def layout_columns(shown: Iterable[Output]) -> dict[str, str]:
     """The columns that PARTITIONED BY and CLUSTER BY may name, and their types.
 
     Args:
-        plan: What the cache stores.
+        shown: The cache's outputs, each over stored columns.
     """
-    return {
-        o.name: o.expr.type
-        for o in plan.as_shown()
-        if isinstance(o.expr, Col) and o.expr.name == o.name
-    }
+    return {o.name: o.expr.type for o in shown if isinstance(o.expr, Col) and o.expr.name == o.name}
 
 
 def may_partition(type_: str) -> bool:

@@ -117,7 +117,7 @@ def _reckoned(
     filters: Sequence[LoggedFilter],
     look: LookAtValues,
 ) -> Advice:
-    kinds = layout_columns(plan)
+    kinds = layout_columns(plan.as_shown())
     allowed = most_used(filters)
     if not allowed:
         return replace(
@@ -172,7 +172,7 @@ def _filters(
 ) -> tuple[tuple[LoggedFilter, ...], int]:
     """The filters of its hits, the most frequent first, and how many hits were local."""
     name = shown_name(cache.namespace, cache.name).lower()
-    stored = layout_columns(plan).keys()
+    stored = layout_columns(plan.as_shown()).keys()
     seen: Counter[tuple[ColumnFilter, ...]] = Counter()
     local = 0
     decisions = metastore.decisions.latest(SCANNED, outcome=Outcome.HIT, since=cache.created_at)

@@ -66,7 +66,11 @@ def made(store, new_cache):
     """A cache that was refreshed."""
 
     def make(**changed):
-        cache = new_cache("c", plan=plan(**changed), definition="SELECT day, shop, COUNT(*) AS n FROM t GROUP BY day, shop")
+        cache = new_cache(
+            "c",
+            plan=plan(**changed),
+            definition="SELECT day, shop, COUNT(*) AS n FROM t GROUP BY day, shop",
+        )
         run = store.refreshes.start(
             cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="r"
         )
