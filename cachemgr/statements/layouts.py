@@ -259,7 +259,7 @@ class _Ranked:
         each = self._total / max(1, self.stored.files)
         if layout.partitioned_by:
             groups = self._grouped(layout.partitioned_by)
-            parts = [self._even(rows, each) for rows in groups.values()]
+            parts = [self._split(rows, each) for rows in groups.values()]
             scale = partitions(self.stored, layout) / max(1, len(groups))
             return [file for part in parts for file in part], scale
         if layout.cluster_by:
@@ -279,6 +279,13 @@ class _Ranked:
             return []
         size = sum(n for _, n in rows)
         count = max(1, round(size / each))
+        return [self._file(rows, size / count)] * count
+
+    def _split(self, rows: Sequence[_Row], each: float) -> list[_File]:
+        """The files of one partition: a large one is cut where the tasks end that its rows come
+        from, into more files than its size asks for."""
+        size = sum(n for _, n in rows)
+        count = 1 if size <= each else ceil(size / each) + 1
         return [self._file(rows, size / count)] * count
 
     def _cut(self, groups: Mapping[tuple[int, ...], list[_Row]], each: float) -> list[_File]:
