@@ -16,6 +16,7 @@ from bench import (
     match_latency,
     memories,
     preview,
+    pruning,
     refresh_cost,
     registry_changes,
     scheduler_look,
@@ -47,6 +48,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
 _APART: dict[str, Callable[[float], list[Figure]]] = {
     "change-sizes": change_sizes.run,
     "preview": lambda scale: preview.run(),
+    "pruning": lambda scale: pruning.run(),
     "statements": statements.run,
     "thrift-results": thrift_results.run,
 }
