@@ -143,6 +143,21 @@ def test_what_becomes_of_dynamic_pruning(
     assert scan.files == files
 
 
+@pytest.mark.parametrize(("table", "hit"), [("parts", False), ("facts", True)])
+def test_a_join_that_leaves_a_twentieth_opens_a_tenth_at_most(
+    lab: Lab, table: str, hit: bool
+) -> None:
+    """Of a table, and of a cache of which the joined table is no part: two days of forty."""
+    few = "CONCAT(kind, dayofmonth(d)) IN ('holiday1', 'holiday2')"  # which says nothing of a day
+    query = f"SELECT day, SUM(v) AS s FROM {table} JOIN dates ON day = d WHERE {few} GROUP BY day"
+    lab.check(query, hit=hit)
+    found, _ = told(lab, query)
+    (planned,) = (s for s in found.scans if s.partitions is not None)
+    (ran,) = (s for s in opened(lab, query).scans if s.partitions is not None)
+    assert planned.dynamic and (planned.files, planned.of_files) == (40, 40)
+    assert ran.files == 2 <= 40 / 10
+
+
 def test_what_is_held_in_memory_opens_no_file(lab: Lab) -> None:
     parts = lab.spark.table("parts").cache()
     try:
