@@ -75,9 +75,7 @@ def test_a_place_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> 
     Results(str(place)).check()
     assert list(place.iterdir()) == []
     (tmp_path / "file").touch()
-    with pytest.raises(
-        CacheManagerError, match=r"results_location .* cannot write"
-    ):
+    with pytest.raises(CacheManagerError, match=r"results_location .* cannot write"):
         Results(str(tmp_path / "file" / "results")).check()
 
 
