@@ -114,7 +114,9 @@ def _five(advice: Advice) -> list[Reckoned]:
     parts = sorted((r for r in others if r.layout.partitioned_by), key=lambda r: rank(r.layout))
     sorts = sorted((r for r in others if r.layout.cluster_by), key=lambda r: rank(r.layout))
     chosen = [*parts[:2], *sorts[:2], *parts[2:], *sorts[2:]][:4]
-    return [r for r in advice.layouts if r.layout == NO_LAYOUT or r in chosen]
+    found = [r for r in advice.layouts if r.layout == NO_LAYOUT or r in chosen]
+    assert len(found) == 5, "a workload of too few columns"
+    return found
 
 
 def _run(lab: Lab, store: Metastore, layout: Layout, conditions: Sequence[str]) -> Run:
@@ -169,7 +171,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of the first workload")
-    parser.add_argument("--rows", type=int, default=250_000)
+    parser.add_argument("--rows", type=int, default=200_000)
     asked = parser.parse_args()
     right = 0
     with spark_session(_SETTINGS) as application, compiled(application) as spark:

@@ -72,6 +72,9 @@ def workload(seed: int, rows: int, queries: int) -> Workload:
         conditions=(),
     )
     kinds = draw.sample(range(len(_PATTERNS)), draw.choice((1, 2, 2, 3)))
+    while len({name for kind in kinds for name in _NAMES[kind]}) < 2:
+        # of one column there are no five layouts
+        kinds = draw.sample(range(len(_PATTERNS)), 2)
     weights = [draw.choice((1, 2, 5)) for _ in kinds]
     asked = draw.choices(kinds, weights, k=queries)
     conditions = tuple(_PATTERNS[kind](drawn, draw) for kind in asked)
@@ -111,6 +114,10 @@ def _both(first, second):  # type: ignore[no-untyped-def]
     return lambda of, draw: f"{first(of, draw)} AND {second(of, draw)}"
 
 
+_NAMES: Final = (
+    *(("day",), ("day",), ("shop",), ("shop",), ("kind",), ("town",)),
+    *(("day", "kind"), ("day", "shop"), ("shop", "town"), ("day", "town")),
+)
 _PATTERNS: Final[Sequence] = (  # type: ignore[type-arg]
     *(_day, _week, _shop, _shops, _kind, _town),
     *(_both(_week, _kind), _both(_day, _shop), _both(_shop, _town), _both(_week, _town)),
