@@ -4,6 +4,7 @@ than they need."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -14,6 +15,7 @@ from pyspark.errors import PySparkException
 from cachemgr.errors import ConfigurationError
 from cachemgr.spark.results.preview import first_rows
 from tests.processes import until
+from tests.worlds.lab_star import make_lab
 
 JOBS = "spark.cachemgr.preview.concurrentJobs"
 GROWTH = "spark.cachemgr.preview.growth"
@@ -130,6 +132,17 @@ def test_an_error_behind_the_rows_that_are_wanted_is_not_raised(session: Any) ->
     assert took(session, raises.format(1)) == [(i, 1) for i in range(10)]
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         took(session, raises.format(0))
+
+
+def test_nor_are_they_in_a_session_whose_limits_are_planned_by_a_rule_of_ours(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Statements run in such: see `FewTasks.java`."""
+    for lab in make_lab(spark, tmp_path, f"sqlite:///{tmp_path / 'metastore.db'}"):
+        lab.spark.conf.set(JOBS, "3")
+        query = f"SELECT id FROM {MANY} WHERE part >= 0 LIMIT 5"
+        assert took(lab.spark, query) == [(i,) for i in range(5)]
+        assert tasks(lab.spark, query) <= 3
 
 
 def test_types_are_those_of_the_query(session: Any) -> None:

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 
 import relationalcache.Scala;
+import relationalcache.limits.TakenRowsExec;
 
 /** The first rows of a query with a LIMIT, as a grid asks for them, without a look at more partitions than they need. */
 public final class Preview {
@@ -31,47 +32,32 @@ public final class Preview {
         if (!(plan instanceof CollectLimitExec || plan instanceof AdaptiveSparkPlanExec)) {
             return null;
         }
-        return (Dataset) SQLExecution.withNewExecutionId(
-            execution, Scala.some("preview"), new Run(rows.sparkSession(), execution, jobs, growth));
+        // in the execution that Spark's listeners see
+        scala.Function0<Dataset> run = () -> computed(rows.sparkSession(), execution, jobs, growth);
+        return SQLExecution.withNewExecutionId(execution, Scala.some("preview"), run);
     }
 
-    /** In the execution that Spark's listeners see. */
-    public static final class Run extends scala.runtime.AbstractFunction0 {
-        private final SparkSession spark;
-        private final QueryExecution execution;
-        private final int jobs;
-        private final double growth;
-
-        Run(SparkSession spark, QueryExecution execution, int jobs, double growth) {
-            this.spark = spark;
-            this.execution = execution;
-            this.jobs = jobs;
-            this.growth = growth;
+    private static Dataset computed(SparkSession spark, QueryExecution execution, int jobs, double growth) {
+        SparkPlan plan = execution.executedPlan();
+        if (plan instanceof AdaptiveSparkPlanExec adaptive) {
+            plan = adaptive.finalPhysicalPlan(); // what lies below runs whole in any case
         }
-
-        @Override
-        public Object apply() {
-            SparkPlan plan = execution.executedPlan();
-            if (plan instanceof AdaptiveSparkPlanExec) {
-                plan = ((AdaptiveSparkPlanExec) plan).finalPhysicalPlan(); // what lies below runs whole in any case
-            }
-            if (!(plan instanceof CollectLimitExec)) {
-                return null;
-            }
-            CollectLimitExec taking = (CollectLimitExec) plan;
-            // which counts the rows of an OFFSET, and all of them are held here
-            if (taking.limit() <= 0 || taking.limit() > FewRows.MOST + 1 || shuffles(taking.child())) {
-                return null;
-            }
-            RDD<InternalRow> partitions = taking.child().execute();
-            if (partitions.getNumPartitions() <= 1) {
-                return null;
-            }
-            List<InternalRow> found = new ConcurrentTake(spark, taking.child(), partitions, taking.limit(), jobs, growth).rows();
-            List<InternalRow> kept = found.subList(Math.min(taking.offset(), found.size()), found.size());
-            return Dataset.ofRows(
-                spark, new LocalRelation(execution.analyzed().output(), Scala.seq(kept), false, Scala.none()));
+        if (!(plan instanceof CollectLimitExec taking)) {
+            return null;
         }
+        SparkPlan below = taking.child() instanceof TakenRowsExec ? taking.child().children().head() : taking.child();
+        // which counts the rows of an OFFSET, and all of them are held here
+        if (taking.limit() <= 0 || taking.limit() > FewRows.MOST + 1 || shuffles(below)) {
+            return null;
+        }
+        RDD<InternalRow> partitions = below.execute();
+        if (partitions.getNumPartitions() <= 1) {
+            return null;
+        }
+        List<InternalRow> found = new ConcurrentTake(spark, below, partitions, taking.limit(), jobs, growth).rows();
+        List<InternalRow> kept = found.subList(Math.min(taking.offset(), found.size()), found.size());
+        return Dataset.ofRows(
+            spark, new LocalRelation(execution.analyzed().output(), Scala.seq(kept), false, Scala.none()));
     }
 
     /** Whether the first job would have to compute all rows. What Spark has adapted is computed, and has none left. */
