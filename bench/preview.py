@@ -6,9 +6,11 @@ partitions it needs; where it has found none it takes four times as many as befo
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import cachemgr
 from bench.results import Figure
+from bench.sessions import session
 from cachemgr.spark.results.preview import first_rows
 
 _PARTITIONS: Final = 2_000
@@ -34,27 +37,13 @@ _SELECT: Final = (
 
 def run() -> list[Figure]:
     """All figures of this module."""
-    spark = _session()
-    try:
-        return [_figure(spark, needed, most) for needed, most in _NEEDED.items()]
-    finally:
-        spark.stop()
-
-
-def _session() -> SparkSession:
-    builder = SparkSession.builder.master("local[2]").appName("relational-cache-bench")
-    settings = {
-        "spark.driver.memory": "2g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = cachemgr.configure_spark_with_cachemgr(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    with tempfile.TemporaryDirectory() as folder:
+        spark = session(Path(folder))
+        cachemgr.enable(spark)  # as statements have it
+        try:
+            return [_figure(spark, needed, most) for needed, most in _NEEDED.items()]
+        finally:
+            spark.stop()
 
 
 def _figure(spark: SparkSession, needed: int, most: float | None) -> Figure:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import cachemgr
 from bench.results import Figure
+from bench.sessions import session
 
 _SETTING: Final = "spark.cachemgr.pruning.impliedRanges"
 _FILES: Final = 73
@@ -36,7 +37,12 @@ _MOST_PLANNING: Final = 0.5
 def run() -> list[Figure]:
     """All figures of this module."""
     with tempfile.TemporaryDirectory() as folder:
-        spark = _session(Path(folder))
+        spark = session(
+            Path(folder),
+            spark__sql__shuffle__partitions="4",
+            spark__databricks__delta__snapshotPartitions="2",
+        )
+        cachemgr.enable(spark)
         try:
             _make_table(spark, Path(folder))
             touched = [_figure(spark, f"a month by {n}", *of) for n, of in _TOUCHED.items()]
@@ -44,28 +50,6 @@ def run() -> list[Figure]:
             return [*touched, untouched, _planning(spark)]
         finally:
             spark.stop()
-
-
-def _session(folder: Path) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]").appName("relational-cache-bench")
-    settings = {
-        "spark.driver.memory": "2g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.cachemgr.metastore.url": f"sqlite:///{folder / 'metastore.db'}",
-        "spark.cachemgr.location": str(folder / "caches"),
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = cachemgr.configure_spark_with_cachemgr(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    cachemgr.enable(spark)
-    return spark
 
 
 def _make_table(spark: SparkSession, folder: Path) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import cachemgr
 from bench.results import Figure, percentile
+from bench.sessions import session
 from cachemgr.delta.tables import current_versions, normalise_location
 from cachemgr.spark import hook
 
@@ -26,32 +27,12 @@ _TABLES = 10
 def run() -> list[Figure]:
     """All figures of this module."""
     with tempfile.TemporaryDirectory() as folder:
-        spark = _session(Path(folder))
+        spark = session(Path(folder), spark__cachemgr__decisionLog__enabled="false")
         try:
             return _measure(spark, Path(folder))
         finally:
             cachemgr.disable(spark)
             spark.stop()
-
-
-def _session(folder: Path) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]").appName("relational-cache-bench")
-    settings = {
-        "spark.driver.memory": "2g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.cachemgr.metastore.url": f"sqlite:///{folder / 'metastore.db'}",
-        "spark.cachemgr.location": str(folder / "caches"),
-        "spark.cachemgr.decisionLog.enabled": "false",
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = cachemgr.configure_spark_with_cachemgr(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def _measure(spark: SparkSession, folder: Path) -> list[Figure]:

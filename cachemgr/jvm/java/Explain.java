@@ -87,35 +87,21 @@ final class Explain {
     /** See `FilesOpened.planned`: what a query would read as it would be answered, or without caches if there is no decider. */
     static String files(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
         Hook.inject(spark);
-        return (String) spark.withActive(new Files(spark, (LogicalPlan) analysed.clone(), decider));
-    }
-
-    /** In a session that is the active one, which is where Spark's planner looks for it. */
-    public static final class Files extends scala.runtime.AbstractFunction0 {
-        private final SparkSession spark;
-        private final LogicalPlan plan;
-        private final BiFunction decider;
-
-        Files(SparkSession spark, LogicalPlan plan, BiFunction decider) {
-            this.spark = spark;
-            this.plan = plan;
-            this.decider = decider;
+        LogicalPlan copy = (LogicalPlan) analysed.clone();
+        Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()), true);
+        // the active session is where Spark's planner looks for one
+        scala.Function0<String> run = () -> FilesOpened.planned(spark, (LogicalPlan) new Run(spark, copy, explain).apply());
+        if (decider == null) {
+            Hook.enter();
+        } else {
+            CURRENT.set(explain);
         }
-
-        public Object apply() {
-            Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()), true);
+        try {
+            return spark.withActive(run);
+        } finally {
+            CURRENT.remove();
             if (decider == null) {
-                Hook.enter();
-            } else {
-                CURRENT.set(explain);
-            }
-            try {
-                return FilesOpened.planned(spark, (LogicalPlan) new Run(spark, plan, explain).apply());
-            } finally {
-                CURRENT.remove();
-                if (decider == null) {
-                    Hook.leave();
-                }
+                Hook.leave();
             }
         }
     }

@@ -145,6 +145,12 @@ public final class Hook {
             && !"off".equals(Chosen.modeOf(conf.getConfString(MODE, "rewrite")));
     }
 
+    /** Whether a session takes part, and has not switched off what a setting of ours stands for. */
+    public static boolean allows(SparkSession spark, String setting) {
+        return takesPart(spark)
+            && !"false".equalsIgnoreCase(spark.sessionState().conf().getConfString(setting, "true").trim());
+    }
+
     public static void setKnown(List locations) {
         known = Collections.unmodifiableSet(new HashSet(locations));
     }

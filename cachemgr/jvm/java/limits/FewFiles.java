@@ -1,20 +1,17 @@
 package relationalcache.limits;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaTableUtils;
@@ -31,6 +28,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
+import relationalcache.EachQuery;
 import relationalcache.Hook;
 import relationalcache.Scala;
 
@@ -47,7 +45,8 @@ import relationalcache.Scala;
  * Delta: org.apache.spark.sql.delta.stats.PrepareDeltaScan, org.apache.spark.sql.delta.ScanWithDeletionVectors.
  */
 public final class FewFiles extends Rule<LogicalPlan> {
-    private static final String SETTING = "spark.cachemgr.limits.enabled";
+    /** What a LIMIT reads and runs is left to Spark where it is false. */
+    static final String SETTING = "spark.cachemgr.limits.enabled";
     private static final Logger LOG = LoggerFactory.getLogger("relationalcache.FewFiles");
 
     private final SparkSession spark;
@@ -72,7 +71,7 @@ public final class FewFiles extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
         if (plan instanceof Subquery || !plan.containsPattern(TreePattern.LIMIT()) || plan.isStreaming() || Hook.guarded()
-            || !Hook.takesPart(spark) || !mayPick()) {
+            || !Hook.allows(spark, SETTING) || !mayPick()) {
             return plan;
         }
         try {
@@ -83,18 +82,13 @@ public final class FewFiles extends Rule<LogicalPlan> {
         }
     }
 
-    /** What a LIMIT reads and runs is left to Spark with the setting. */
-    static boolean isOn(SparkSession spark) {
-        return !"false".equalsIgnoreCase(spark.sessionState().conf().getConfString(SETTING, "true").trim());
-    }
-
     /** A file that Spark is told to pass over where it cannot be read has no rows that could be counted on. */
     private boolean mayPick() {
         SQLConf conf = spark.sessionState().conf();
-        return isOn(spark) && !conf.ignoreCorruptFiles() && !conf.ignoreMissingFiles();
+        return !conf.ignoreCorruptFiles() && !conf.ignoreMissingFiles();
     }
 
-    private LogicalPlan applied(LogicalPlan plan) throws Exception {
+    private LogicalPlan applied(LogicalPlan plan) {
         if (!plan.containsPattern(TreePattern.LIMIT())) {
             return plan;
         }
@@ -102,59 +96,18 @@ public final class FewFiles extends Rule<LogicalPlan> {
             && literal.value() instanceof Integer rows && rows > 0) {
             LogicalPlan made = reading(limit.child(), rows);
             if (made != null) {
-                return over(plan, List.of(made));
+                return EachQuery.over(plan, List.of(made));
             }
         }
-        List<LogicalPlan> children = new ArrayList<>();
-        for (Object child : Scala.list(plan.children())) {
-            children.add(applied((LogicalPlan) child));
-        }
-        LogicalPlan found = over(plan, children);
-        if (found.expressions().exists(each -> ((TreeNode<?>) each).containsPattern(TreePattern.PLAN_EXPRESSION()))) {
-            found = (LogicalPlan) found.transformExpressions(new InSubqueries());
-        }
-        return found;
-    }
-
-    private static LogicalPlan over(LogicalPlan plan, List<LogicalPlan> children) {
-        LogicalPlan made = Scala.over(plan, children);
-        if (made != plan) {
-            made.copyTagsFrom(plan);
-        }
-        return made;
-    }
-
-    /** The queries of EXISTS, IN and scalar subqueries, which Delta prepares with the query around them. */
-    private final class InSubqueries extends scala.runtime.AbstractPartialFunction<Expression, Expression> {
-        @Override
-        public boolean isDefinedAt(Expression expression) {
-            return expression instanceof SubqueryExpression;
-        }
-
-        @Override
-        public <A extends Expression, B> B applyOrElse(A expression, scala.Function1<A, B> otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
-            }
-            SubqueryExpression subquery = (SubqueryExpression) expression;
-            LogicalPlan made;
-            try {
-                made = applied(subquery.plan());
-            } catch (Exception error) {
-                throw new IllegalStateException(error);
-            }
-            @SuppressWarnings("unchecked")
-            B found = (B) (made == subquery.plan() ? subquery : subquery.withNewPlan(made));
-            return found;
-        }
+        return EachQuery.below(plan, this::applied);
     }
 
     /** What is below a LIMIT, over fewer files; null where nothing is to be gained or it is not what Delta has picked files for. */
-    private LogicalPlan reading(LogicalPlan plan, int rows) throws Exception {
+    private LogicalPlan reading(LogicalPlan plan, int rows) {
         if (plan instanceof Project || plan instanceof Filter) {
             LogicalPlan child = reading((LogicalPlan) plan.children().head(), rows);
             return child == null || plan instanceof Filter filter && !isOfPartitions(filter.condition(), child)
-                ? null : over(plan, List.of(child));
+                ? null : EachQuery.over(plan, List.of(child));
         }
         if (!(plan instanceof LogicalRelation relation && relation.relation() instanceof HadoopFsRelation read
             && read.location().getClass() == PreparedDeltaFileIndex.class)) {
@@ -178,7 +131,7 @@ public final class FewFiles extends Rule<LogicalPlan> {
             && condition.references().forall(each -> partitions.contains(((Attribute) each).name()));
     }
 
-    private DeltaScan picked(PreparedDeltaFileIndex index, int rows) throws Exception {
+    private DeltaScan picked(PreparedDeltaFileIndex index, int rows) {
         DeltaScan scan = index.preparedScan();
         boolean isByLimit = DeltaDataSkippingType$.MODULE$.filteredLimit().equals(scan.dataSkippingType());
         if (!isByLimit || isBeingWritten(index)) {

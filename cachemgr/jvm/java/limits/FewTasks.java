@@ -42,7 +42,7 @@ public final class FewTasks extends SparkStrategy {
     @Override
     public Seq<SparkPlan> apply(LogicalPlan plan) {
         if (!(plan instanceof ReturnAnswer answer) || !(answer.child() instanceof GlobalLimit || answer.child() instanceof Offset)
-            || plan.isStreaming() || !Hook.takesPart(spark) || !FewFiles.isOn(spark)) {
+            || plan.isStreaming() || !Hook.allows(spark, FewFiles.SETTING)) {
             return Scala.seq(List.of());
         }
         try {

@@ -1,6 +1,7 @@
 package relationalcache.limits;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.List;
 
 import org.apache.hadoop.conf.Configuration;
@@ -24,7 +25,7 @@ final class Footers {
     }
 
     /** The first files of a scan that have that many rows; null where these are all, or too many to look. */
-    static DeltaScan picked(PreparedDeltaFileIndex index, long rows) throws IOException {
+    static DeltaScan picked(PreparedDeltaFileIndex index, long rows) {
         DeltaScan scan = index.preparedScan();
         List<?> files = Scala.list(scan.files());
         Configuration conf = index.deltaLog().newDeltaHadoopConf();
@@ -46,10 +47,12 @@ final class Footers {
         return null;
     }
 
-    private static long live(Path path, AddFile file, Configuration conf) throws IOException {
+    private static long live(Path path, AddFile file, Configuration conf) {
         try (ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))) {
             long deleted = file.deletionVector() == null ? 0 : file.deletionVector().cardinality();
             return Math.max(0, reader.getRecordCount() - deleted);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
     }
 }

@@ -73,9 +73,7 @@ final class DynamicPruning {
         Join join, LogicalPlan pruned, LogicalPlan other, boolean typeAllows, SQLConf conf, List<DynamicPruning> into) {
         for (LogicalPlan leaf : leaves(pruned, new ArrayList<>())) {
             if (leaf instanceof InMemoryRelation) {
-                Object name = Scala.orNull(((InMemoryRelation) leaf).cacheBuilder().tableName());
-                into.add(new DynamicPruning(
-                    String.valueOf(name).replace("In-memory table ", ""), null, "none: answer in memory"));
+                into.add(new DynamicPruning(nameOf((InMemoryRelation) leaf), null, "none: answer in memory"));
             } else if (isPartitioned(leaf)) {
                 String why = why(join, pruned, other, (LogicalRelation) leaf, typeAllows, conf);
                 if (why != null) {
@@ -186,6 +184,16 @@ final class DynamicPruning {
         if (table.catalogTable().isDefined()) {
             return table.catalogTable().get().identifier().unquotedString();
         }
-        return ((HadoopFsRelation) table.relation()).location().rootPaths().head().toString();
+        return nameOf((HadoopFsRelation) table.relation());
+    }
+
+    /** Where a table lies that has no name. */
+    static String nameOf(HadoopFsRelation read) {
+        scala.collection.Seq<?> paths = read.location().rootPaths();
+        return paths.isEmpty() ? "files" : paths.head().toString();
+    }
+
+    static String nameOf(InMemoryRelation kept) {
+        return kept.cacheBuilder().tableName().getOrElse(() -> "kept rows");
     }
 }

@@ -71,7 +71,7 @@ public final class FilesOpened {
                 scan(out, scan, conf == null, own.stream().anyMatch(DynamicPruning::prunes));
             } else {
                 out.append("{\"name\":");
-                Scala.quote(out, heldName((InMemoryTableScanExec) leaves.get(i)));
+                Scala.quote(out, DynamicPruning.nameOf(((InMemoryTableScanExec) leaves.get(i)).relation()));
                 out.append(",\"held\":true}");
             }
         }
@@ -166,13 +166,7 @@ public final class FilesOpened {
         if (scan.tableIdentifier().isDefined()) {
             return ((TableIdentifier) scan.tableIdentifier().get()).unquotedString();
         }
-        scala.collection.Seq<?> paths = scan.relation().location().rootPaths();
-        return paths.isEmpty() ? "files" : paths.head().toString();
-    }
-
-    private static String heldName(InMemoryTableScanExec scan) {
-        Object name = Scala.orNull(scan.relation().cacheBuilder().tableName());
-        return name == null ? "kept rows" : name.toString().replace("In-memory table ", "");
+        return DynamicPruning.nameOf(scan.relation());
     }
 
     private static List<DynamicPruning> outcomes(FileSourceScanExec scan, SQLConf conf) {

@@ -1,7 +1,5 @@
 package relationalcache.pruning;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
@@ -14,12 +12,10 @@ import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -33,6 +29,7 @@ import org.apache.spark.sql.types.TimestampType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
+import relationalcache.EachQuery;
 import relationalcache.Hook;
 import relationalcache.Scala;
 
@@ -78,7 +75,7 @@ public final class ImpliedRanges extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
         if (plan instanceof Subquery || !plan.containsPattern(TreePattern.FILTER()) || plan.isStreaming()
-            || !Hook.takesPart(spark) || !isOn()) {
+            || !Hook.allows(spark, SETTING)) {
             return plan;
         }
         try {
@@ -89,50 +86,12 @@ public final class ImpliedRanges extends Rule<LogicalPlan> {
         }
     }
 
-    private boolean isOn() {
-        return !"false".equalsIgnoreCase(spark.sessionState().conf().getConfString(SETTING, "true").trim());
-    }
-
     private static LogicalPlan applied(LogicalPlan plan) {
-        List<LogicalPlan> children = new ArrayList<>();
-        boolean isNew = false;
-        for (Object child : Scala.list(plan.children())) {
-            LogicalPlan made = applied((LogicalPlan) child);
-            isNew |= made != child;
-            children.add(made);
-        }
-        LogicalPlan found = plan;
-        if (isNew) {
-            found = (LogicalPlan) plan.withNewChildren(Scala.seq(children));
-            found.copyTagsFrom(plan);
-        }
-        if (found.expressions().exists(each -> ((TreeNode<?>) each).containsPattern(TreePattern.PLAN_EXPRESSION()))) {
-            found = (LogicalPlan) found.transformExpressions(new InSubqueries());
-        }
+        LogicalPlan found = EachQuery.below(plan, ImpliedRanges::applied);
         if (found instanceof Filter && ((Filter) found).child() instanceof LogicalRelation) {
             return ranged((Filter) found, (LogicalRelation) ((Filter) found).child());
         }
         return found;
-    }
-
-    /** The queries of EXISTS, IN and scalar subqueries. */
-    private static final class InSubqueries extends scala.runtime.AbstractPartialFunction<Expression, Expression> {
-        @Override
-        public boolean isDefinedAt(Expression expression) {
-            return expression instanceof SubqueryExpression;
-        }
-
-        @Override
-        public <A extends Expression, B> B applyOrElse(A expression, scala.Function1<A, B> otherwise) {
-            if (!isDefinedAt(expression)) {
-                return otherwise.apply(expression);
-            }
-            SubqueryExpression subquery = (SubqueryExpression) expression;
-            LogicalPlan made = applied(subquery.plan());
-            @SuppressWarnings("unchecked")
-            B found = (B) (made == subquery.plan() ? subquery : subquery.withNewPlan(made));
-            return found;
-        }
     }
 
     private static LogicalPlan ranged(Filter filter, LogicalRelation read) {
